@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import NamedTuple
 
-from grammars.plan.plan import Plan, RowPlan
+from grammars.plan.plan import Plan, RegionName, RowPlan
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest_output
 from guided.landing.byte_classes import Classes
-from guided.landing.control import LandingControl, RowLanding
-from guided.landing.growth import Growth, growth_bound
+from guided.landing.control import LandingControl, PlanPath, RowLanding
+from guided.landing.growth import growth_bound
 from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting
+from guided.landing.path import EndPath
 from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
 from guided.state.state import GuidanceState
+from guided.watchers.persistent_set import Mode
 from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 
 __all__ = ["row_landing"]
@@ -27,14 +29,11 @@ _KEPT = 64
 
 
 class _Start(NamedTuple):
-    """The start of the rows of one plan and entry; ``way`` is None if no end was found, for this ``reason``."""
+    """The start of the rows of one plan and entry; ``path`` is None if no end was found, for this ``reason``."""
 
     plan: Plan
-    search: LandingSearch | None
-    way: tuple[int, ...] | None
-    growth: Growth
-    reason: str
-    classes: Classes
+    path: PlanPath | None
+    reason: str = ""
 
 
 class _Starts:
@@ -48,7 +47,7 @@ class _Starts:
     def of(self, plan: Plan, entry: str, max_tokens: int) -> _Start:
         """Return the start of an entry of a plan, with the shortest answer if a quicker search finds a longer one."""
         found = self._once((id(plan), entry, False), lambda: self._searched(plan, entry))
-        if found.search is None or (found.way is not None and len(found.way) <= max_tokens):
+        if found.path is None or found.path.path.size <= max_tokens:
             return found
         return self._once((id(plan), entry, True), lambda: self._shortest(found, entry))
 
@@ -66,26 +65,53 @@ class _Starts:
 
     def _searched(self, plan: Plan, entry: str) -> _Start:
         try:
-            search, state = (
-                LandingSearch(plan, self._engine, entry=entry),
-                GuidanceState(plan, self._engine, entry=entry),
-            )
+            search = LandingSearch(plan, self._engine, entry=entry)
+            state = GuidanceState(plan, self._engine, entry=entry)
         except GuidanceError as error:
-            return _Start(plan, None, None, Growth(0), str(error), Classes())
+            return _Start(plan, None, str(error))
         classes = Classes()
         landing = search.shortest_end(state, classes=classes)
-        size = sum(len(state.regions.symbols(token)) for token in landing.tokens or ())
-        return _Start(plan, search, landing.tokens, growth_bound(plan, size), landing.reason, classes)
+        tokens, reason = landing.tokens, landing.reason
+        if tokens is None:
+            try:
+                tokens = shortest_output(plan, self._engine, entry=entry)
+            except LimitExceeded as error:
+                return _Start(plan, None, reason or str(error))
+        return _Start(plan, _plan_path(plan, search, state, tokens, classes))
 
     def _shortest(self, start: _Start, entry: str) -> _Start:
         """The start with the answer that `guided.inspect.shortest.min_tokens` counts."""
+        assert start.path is not None
         try:
             tokens = shortest_output(start.plan, self._engine, entry=entry)
-        except LimitExceeded as error:
-            return start._replace(reason=start.reason or str(error))
-        if start.way is not None and len(start.way) <= len(tokens):
+        except LimitExceeded:
             return start
-        return start._replace(way=tokens)
+        if start.path.path.size <= len(tokens):
+            return start
+        state = GuidanceState(start.plan, self._engine, entry=entry)
+        return start._replace(path=_plan_path(start.plan, start.path.search, state, tokens, start.path.classes))
+
+
+def _plan_path(
+    plan: Plan, search: LandingSearch, state: GuidanceState, tokens: tuple[int, ...], classes: Classes
+) -> PlanPath:
+    """Return the shortest answer, ``tokens``, as a path, and what is worked out once from it."""
+    symbols = tuple(symbol for token in tokens[:-1] for symbol in state.regions.symbols(token))
+    places, values = search.places(state), [0, 0]
+    place = places.start(state.entry.region)
+    for symbol in symbols:
+        if (
+            place.scan is not None
+            and place.scan.mode is Mode.VALUE
+            and (symbol == 0x22 or chr(symbol) in "-0123456789")
+        ):
+            values[symbol != 0x22] += 1
+        place = places.advance(place, (symbol,))
+    values[0] += places.region(place) is RegionName.CONTENT  # text after reasoning counts as a string
+    if all(region.name is not RegionName.REASONING for region in plan.regions):
+        values = [0, 0]
+    growth = growth_bound(plan, len(symbols))
+    return PlanPath(search, EndPath(symbols, tokens), growth, classes, *values)
 
 
 def row_landing(
@@ -99,25 +125,23 @@ def row_landing(
     if not isinstance(plan, Plan) or (options is None and not must_fit):
         return RowLanding()
     start = engine.derived(_Starts).of(plan, begin.entry, max_tokens)
-    if start.way is not None and len(start.way) > max_tokens:
-        least = len(start.way)
-        note = f"{max_tokens} tokens cannot hold the shortest answer found, which has {least}"
+    path = start.path.path if start.path is not None else None
+    note = start.reason
+    if path is not None and path.size > max_tokens:
+        note = f"{max_tokens} tokens cannot hold the shortest answer found, which has {path.size}"
         if must_fit:
-            raise RequestError(note, place="max_tokens", expected=f"at least {least}")
-    else:
-        note = start.reason
+            raise RequestError(note, place="max_tokens", expected=f"at least {path.size}")
     if options is None:
         return RowLanding()
-    if start.search is None or start.way is None or len(start.way) > max_tokens:
+    if start.path is None or path is None or path.size > max_tokens:
         return RowLanding(None, f"the answer may be cut: {note}")
-    if plan.stops and _is_stopped(plan, engine, begin, start.way):
+    if plan.stops and _is_stopped(plan, engine, begin, path.tokens or ()):
         return RowLanding(note="the answer may be cut: the shortest answer found contains a stop sequence")
-    growth, classes = start.growth, start.classes
-    return RowLanding(LandingControl(start.search, max_tokens, start.way, growth, options, classes))
+    return RowLanding(LandingControl(start.path, max_tokens, options))
 
 
-def _is_stopped(plan: Plan, engine: Engine, begin: Begin, way: tuple[int, ...]) -> bool:
+def _is_stopped(plan: Plan, engine: Engine, begin: Begin, tokens: Sequence[int]) -> bool:
     """Whether a stop sequence of the request ends an answer of these tokens before its end."""
     row = RowSequence(plan, engine, begin=begin)
-    row.extend(way[:-1])
+    row.extend(tokens[:-1])
     return row.is_done

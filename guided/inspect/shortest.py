@@ -157,9 +157,7 @@ def _output(plan: Plan, engine: Engine, entry: str, known: str | None) -> tuple[
     """As `shortest_output`; ``known`` is a text of the response that a first walk writes."""
     start = GuidanceState(plan, engine, entry=entry)
     found: list[list[int]] = []
-    has_source = plan.response is not None and plan.response.source  # texts of values in it are found if needed
-    shown = None if has_source else known or ""
-    searched = LandingSearch(plan, engine, entry=entry, response_text=shown).shortest_end(start)
+    searched = LandingSearch(plan, engine, entry=entry).shortest_end(start)
     if searched.tokens is not None:
         found.append(list(searched.tokens))
     effort = Effort(SearchLimits(cpu_s=time_limits().shortest_cpu_s, expansions=_ALL_MASKS))

@@ -18,7 +18,8 @@ EXIT = 4
 SEEN, FITTED = 0.05, 0.02
 #: The most that looking at texts may take at one place.
 _MOST_SPENT = 20.0
-_PRINTABLE = bytes((*range(0x20, 0x7F), 0x0A, 0x09))
+#: Letters first: a run of them has fewer tokens than one of digits or marks.
+_PRINTABLE = bytes((*range(0x61, 0x7B), *range(0x20, 0x61), *range(0x7B, 0x7F), 0x0A, 0x09))
 _WORD = b"_ abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
@@ -69,7 +70,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
             for rest in self._fitting(text, matcher, mask, written):
                 if is_surely(rest) or (len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain)):
                     yield tuple(rest)
-                    break  # the longest rest ends it surely
+                    break  # the longest rest ends it surely, and what is left of a text begun is shorter than the text
 
     def leads(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, plain: dict[int, Look | None]) -> bool:
         """Whether ``text``, which may be written, leads where neither another byte nor as many letters lead, nor stays.
@@ -122,7 +123,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
         self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, written: bytes
     ) -> Iterator[Sequence[int]]:
         """Yield ``text``, and what is left of it where ``written`` ends with its beginning, if that may be written."""
-        for at in (0, *_begun(text, written)):
+        for at in (*_begun(text, written), 0):
             if self.fits(text[at:], matcher, mask):
                 yield text[at:]
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from typing import NamedTuple
@@ -22,9 +21,6 @@ __all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
 _NAMES_AT_ONCE = 3
 _DIGITS = b"0123456789"
 _BLANK = b" \n\t\r"
-#: Values that often have several tokens, and values of one or two.
-_VALUE = re.compile(rb'(?:(?<=: )|(?<=, )|(?<=\[))(?:-?[0-9.]+|"a+")(?=[],}])')
-_SIMPLE = (b"[]", b'""', b"null", b"true", b'" "')
 #: The end of a string in JSON.
 _QUOTE = (b'"',)
 #: The lengths of the runs of one byte that are tried in a string.
@@ -52,7 +48,7 @@ class Preference(NamedTuple):
 
     ``first_bytes`` are extra costs of beginning a JSON value with a byte.  ``forced_cost`` is the cost of a byte that
     must come; that of a chosen one is 1.  It is less, because forced bytes are mostly parts of longer tokens.
-    ``takes_known``: a known text is written wherever one fits.
+    ``takes_known``: a known text of a response is written wherever one fits.
     """
 
     first_bytes: Mapping[int, float]
@@ -73,9 +69,7 @@ class Candidates:
     """The candidates under one plan.  Immutable; what is remembered of classes belongs to the caller.
 
     ``closing``, ``ends``, ``rests``, ``names`` and ``exits`` are what `known_texts` finds, ``ends`` those of values,
-    ``strings`` returns its `string_texts`, ``arguments`` short arguments of calls of which no place is known; ``known``
-    maps steps of tool calls to texts of the value that begins there (-1: the response); ``may_change``: any that the
-    grammar allows is valid.
+    ``strings`` returns its `string_texts`.
     """
 
     def __init__(
@@ -86,17 +80,11 @@ class Candidates:
         names: Sequence[tuple[bytes, bool]],
         exits: frozenset[int],
         strings: Callable[[], Sequence[str]],
-        arguments: Callable[[], Sequence[str]],
-        known: Mapping[int, Sequence[bytes]],
-        *,
-        may_change: bool,
     ) -> None:
         self._closing, self._ends, self._rests = (*closing, *ends), ends, rests
         self._names = names[::-1]  # what is required last comes first
         self._exits = exits
         self._find_strings: Callable[[], Sequence[str]] = strings
-        self._find_arguments: Callable[[], Sequence[str]] = arguments
-        self._known, self._may_change = known, may_change
 
     def at(
         self,
@@ -136,7 +124,7 @@ class Candidates:
             if not ends and many > FREE_TEXT:
                 ends = _filled(matcher, classes.of(matcher, mask), classes, self._ends)
             if ends:
-                return [*found, *ends]
+                return list(dict.fromkeys((*found, *ends)))
         leading = classes.leading if many > FREE_TEXT else classes.shortest
         texts = self._rests if written else ()
         rests = [Candidate(symbols) for symbols in leading(texts, matcher, mask, begun)]
@@ -145,23 +133,6 @@ class Candidates:
             some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
         extra = _OPTIONAL if rests else 0.0
         return [*found, *rests, *(Candidate((byte,), extra=extra) for byte in some)]
-
-    def known_at(
-        self, matcher: ByteMatcher, mask: ByteMask, place: AnswerPlace, written: Sequence[int]
-    ) -> Iterator[tuple[int, ...]]:
-        """Yield the rests, after ``written``, of known texts of the value that may begin at a place, the best first."""
-        scan, step, size = place.scan, -1, len(written)
-        if scan is None and place.text is not None:
-            return  # between the values of a tag or a grammar
-        if scan is not None:
-            if scan.mode is not Mode.VALUE or scan.frame is not None or (not size and mask.bytes >> 0x5D & 1):
-                return
-            step = place.call.state if place.call is not None else -1
-        for text in self._known.get(step, ()):
-            if list(text[:size]) == written and matcher.fits(text[size:]):
-                if step < 0 and self._may_change and (simple := _with_simple_values(matcher, text, size)):
-                    yield tuple(simple)
-                yield tuple(text[size:])
 
     def others(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
         """Return what to try besides where a watcher refuses what closes a value."""
@@ -196,6 +167,8 @@ class Candidates:
                         return [Candidate((closer,))]
                 if allowed >> 0x2C & 1:
                     return [Candidate((0x2C,))]
+                if mask.ids and scan.frame is None:
+                    return _each(256 + i for i in mask.ids[:FEW])  # a marker ends the value
                 if scan.mode is Mode.NUMBER:
                     some = classes.of(matcher, mask, _BLANK if scan.frame is not None else b"")
                     return [*self._two_digits(matcher, mask, some, classes), *_each(some)]
@@ -213,7 +186,7 @@ class Candidates:
 
     @cached_property
     def _words(self) -> Sequence[bytes]:
-        return [word.encode() for word in dict.fromkeys((*self._find_strings(), *self._find_arguments()))]
+        return [word.encode() for word in dict.fromkeys(self._find_strings())]
 
     @cached_property
     def _words_in_json(self) -> Sequence[bytes]:
@@ -288,20 +261,6 @@ def _ends_reasoning(places: PlaceMap, place: AnswerPlace, text: Sequence[int]) -
     if places.region(place) is not RegionName.REASONING:
         return False
     return places.region(places.advance(place, text)) is not RegionName.REASONING
-
-
-def _with_simple_values(matcher: ByteMatcher, text: bytes, at: int) -> bytes:
-    """Return ``text`` from ``at`` on with values of fewer tokens where ``matcher`` lets them stand, else nothing."""
-    matcher, done = matcher.copy(), b""
-    for found in _VALUE.finditer(text, at):
-        before, end = text[at : found.start()], found.end()
-        if not matcher.feed(before):
-            return b""
-        value = next((value for value in _SIMPLE if matcher.fits(value + text[end : end + 2])), found[0])
-        if not matcher.feed(value):  # another value before it has led to another branch
-            return b""
-        done, at = done + before + value, end
-    return done + text[at:] if matcher.fits(text[at:]) else b""
 
 
 def _filled(

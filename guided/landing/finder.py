@@ -1,38 +1,58 @@
-"""Ways to the end of one row's answer: what is left of a known way, or what a search finds from the row's position."""
+"""Paths to the end from the positions of one row: what remains of a known path, or what a search finds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from copy import copy
+from typing import NamedTuple
 
 from grammars.plan.plan import RegionName
 from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
-from guided.landing.landing import LandingSearch, write
+from guided.landing.landing import LandingSearch, num_tokens, write
+from guided.landing.path import EndPath, remaining_from
 from guided.landing.place import AnswerPlace, PlaceMap
-from guided.landing.way import NOTHING, Way, rest_at
 from guided.state.state import GuidanceState
 from guided.watchers.json_scanner import NUMBER_BYTES
 from special_tokens.errors import GuidanceError
 
-__all__ = ["WayFinder", "in_tokens"]
+__all__ = ["Cursor", "Outcome", "PathFinder", "in_tokens", "is_free"]
 
-#: Places that take as long as writing this many symbols of a way.
+#: Places that take as long as writing this many symbols of a path.
 _WRITTEN = 25
-_CHARACTER = 4  # bytes, at the most
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
-#: What may be left of a character in UTF-8, also after its bytes 0xE0 and 0xF0, and where a way begins after it.
-_TORN = tuple((0, tuple(rest)) for rest in (b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x90\x80\x80"))
+#: What may remain of a character in UTF-8, also after its bytes 0xE0 and 0xF0.
+_TORN = tuple(tuple(rest) for rest in (b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x90\x80\x80"))
 #: A number may have no more digits, or its exponent none that make it larger.
 _DIGITS, _NUMBER = frozenset(b"0123456789"), frozenset(NUMBER_BYTES)
+#: Where a path has more tokens too many than this, no other search is tried; other ends of one search only up to this.
+_TOO_LONG, _NEARLY = 16, 3
 
 
-class WayFinder:
-    """Finds ways from the positions of one row, in whose order it is asked.  Not thread-safe.
+class Cursor(NamedTuple):
+    """A position in an answer: the state, the byte twin's matcher and the place there."""
 
-    ``refusal`` says why there are no ways any more, if the byte twin refuses the row's tokens.
+    state: GuidanceState
+    matcher: ByteMatcher
+    place: AnswerPlace
+
+
+class Outcome(NamedTuple):
+    """The path that a search found; None where it found none that fits.
+
+    ``is_certain``: one that is too long was found, so that no search was cut.  Only then None means that there is none,
+    as far as such searches go.
+    """
+
+    path: EndPath | None
+    is_certain: bool = True
+
+
+class PathFinder:
+    """Finds paths from the positions of one row, in whose order it is asked.  Not thread-safe.
+
+    ``refusal`` says why there are no paths any more, if the byte twin refuses the row's tokens.
     """
 
     def __init__(self, search: LandingSearch, classes: Classes) -> None:
@@ -40,10 +60,10 @@ class WayFinder:
         self._search = search
         self._classes = Classes(classes)  # a row's own, so that it does not depend on others
         self._matcher: ByteMatcher | None = None
-        self._fed = 0  # tokens that the matcher has read
-        self._place: tuple[AnswerPlace, int] | None = None  # and the tokens before it
+        self._place: AnswerPlace | None = None
+        self._num_read = 0  # tokens that both have read
 
-    def copy(self) -> WayFinder:
+    def copy(self) -> PathFinder:
         twin = copy(self)
         twin._classes = Classes(self._classes)
         twin._matcher = self._matcher.copy() if self._matcher is not None else None
@@ -52,115 +72,129 @@ class WayFinder:
     def places(self, state: GuidanceState) -> PlaceMap:
         return self._search.places(state)
 
-    def matcher(self, state: GuidanceState) -> ByteMatcher | None:
-        """Return the byte twin's matcher, brought to the row's position; None if it refuses the answer so far."""
-        tokens, size = state.tokens, state.num_tokens
-        if self._matcher is None:
-            self._matcher, self._fed = self._search.matcher(), 0
-        new = tokens[self._fed : size]
-        symbols = [symbol for token in new for symbol in state.regions.symbols(token)]
-        if not state.plan.end_ids().isdisjoint(new) or not self._matcher.feed(symbols):
-            self._matcher, self.refusal = None, "the byte twin refuses the answer so far"
-        self._fed = size
-        return self._matcher
-
-    def place(self, state: GuidanceState) -> AnswerPlace:
-        """Return the place at the row's position."""
+    def cursor(self, state: GuidanceState) -> Cursor | None:
+        """Return the cursor at the row's position; None if the byte twin refuses the answer so far."""
         places, size = self.places(state), state.num_tokens
-        place, read = self._place or (places.start(state.entry.region), 0)
-        symbols = [symbol for token in state.tokens[read:size] for symbol in state.regions.symbols(token)]
-        place = places.advance(place, symbols)._replace(is_refused=False)
-        self._place = place, size
-        return place
+        if self._matcher is None or self._place is None:
+            self._matcher, self._place, self._num_read = self._search.matcher(), places.start(state.entry.region), 0
+        new = state.tokens[self._num_read : size]
+        if new:
+            symbols = [symbol for token in new for symbol in state.regions.symbols(token)]
+            if not state.plan.end_ids().isdisjoint(new) or not self._matcher.feed(symbols):
+                self._matcher, self.refusal = None, "the byte twin refuses the answer so far"
+                return None
+            self._place = places.advance(self._place, symbols)._replace(is_refused=False)
+            self._num_read = size
+        return Cursor(state, self._matcher, self._place)
 
-    def kept(
-        self, state: GuidanceState, matcher: ByteMatcher, way: Way, symbols: Sequence[int], most: int
-    ) -> Way | None:
-        """Return ``way``, or what is left of it, if that still ends the answer after ``symbols``.
-
-        Where these may end inside a character, also the end of a character and ``way``.
-        """
-        begun = matcher.ids(symbols)
-        is_torn = bool(symbols) and 0x80 <= symbols[-1] < 0x100
-        for at, more in ((0, ()), (len(symbols), ()), *(_TORN if is_torn else ())):
-            rest = (*more, *way.symbols[at:]) if more else way.symbols[at:]
-            if len(rest) < most and matcher.ends_after([*begun, *matcher.ids(more), *way.ids(matcher)[at:]]):
-                places = self.places(state)
-                is_longer = bool(symbols and rest) and symbols[-1] in _NUMBER and rest[0] in _DIGITS
-                may_refuse = places.is_watched and (is_longer or not _STRUCTURE.isdisjoint(symbols))
-                if not may_refuse or not places.refuses(places.advance(self.place(state), symbols), rest):
-                    return way if rest is way.symbols else Way(rest, None, way.values)
-        return None
-
-    def found(
-        self,
-        state: GuidanceState,
-        matcher: ByteMatcher,
-        place: AnswerPlace,
-        hint: Way,
-        most: int,
-        effort: Effort,
-        reserve: Callable[[Way], int] | None = None,
-        *,
-        written: int = -1,
-    ) -> Way | None:
-        """Return a way of at most ``most`` tokens from ``place``: a rest of ``hint``, else the result of a search.
-
-        ``state`` and ``matcher`` are those of the place.  ``written``: the number of symbols from the beginning of
-        ``hint`` to the place, if that is known.  With ``reserve``, the number of tokens that a way must leave, the way
-        must be written in tokens now, and only one search is made.
-        """
+    def after(self, cursor: Cursor, token: int, place: AnswerPlace) -> Cursor | None:
+        """Return the cursor after ``token``, which leads to ``place``, on copies; None where it is refused."""
+        matcher, state = cursor.matcher.copy(), cursor.state.fork()
         try:
-            if state.region is RegionName.CONTENT and state.is_accepting:
-                return NOTHING
+            state.commit([token])
         except GuidanceError:
             return None
-        places, in_haste = self.places(state), reserve is not None
-        tree = self._search.tree(state, matcher, place, self._classes)
-        if state.region is RegionName.CONTENT and _is_torn(state):
-            found = next(self._search.ends(tree, effort, in_haste=True), None)
-            if found is not None and len(found.symbols) < _CHARACTER:
-                return NOTHING  # free text, which may be cut after the character
-        at = rest_at(matcher, place, places, hint, effort, written=written)
-        if at >= 0:
-            way = _fitting(state, Way(hint.symbols[at:], None, hint.values), most, effort, reserve)
-            if way is not None or in_haste:
-                return way  # a search would hardly find a shorter one
-        repeated: Way | None = None  # taken if nothing else is found: what is not repeated may be as long
+        is_end = state.is_stopped
+        return Cursor(state, matcher, place) if is_end or matcher.feed(state.regions.symbols(token)) else None
+
+    def kept(self, cursor: Cursor, path: EndPath, token: int, place: AnswerPlace) -> EndPath | None:
+        """Return ``path``, or what remains of it, if that still ends the answer after ``token``; else None.
+
+        ``place`` is that after it.  Where it may end inside a character, also the end of a character and ``path``.
+        """
+        matcher, symbols = cursor.matcher, cursor.state.regions.symbols(token)
+        begun, whole = matcher.ids(symbols), path.ids(matcher)
+        found: EndPath | None = None
+        if matcher.ends_after([*begun, *whole]):
+            is_filler = place.scan is None and len(whole) > 1 and matcher.ends_after([*begun, *whole[1:]])
+            found = path.from_symbol(1, cursor.state.regions) if is_filler else path
+        elif begun == whole[: len(begun)] or matcher.ends_after([*begun, *whole[len(begun) :]]):
+            found = path.after(token, symbols) or path.from_symbol(len(symbols), cursor.state.regions)
+        elif symbols and 0x80 <= symbols[-1] < 0x100:
+            torn = (rest for rest in _TORN if matcher.ends_after([*begun, *matcher.ids(rest), *whole]))
+            found = next((path.behind(rest) for rest in torn), None)
+        if found is None or not found.symbols:
+            return found
+        places, rest = self.places(cursor.state), found.symbols
+        is_longer = bool(symbols) and symbols[-1] in _NUMBER and rest[0] in _DIGITS
+        may_refuse = places.is_watched and (is_longer or not _STRUCTURE.isdisjoint(symbols))
+        return None if may_refuse and places.refuses(place, rest) else found
+
+    def find(
+        self,
+        cursor: Cursor,
+        hint: EndPath,
+        most: int,
+        effort: Effort,
+        *,
+        written: int = -1,
+        lead: tuple[int, ...] = (),
+    ) -> Outcome:
+        """Return a path of at most ``most`` tokens from ``cursor``: the end of ``hint``, or what a search finds.
+
+        ``written``: the number of symbols from the beginning of ``hint`` to the cursor, if that is known.  The path is
+        to begin with ``lead``.
+        """
+        state, matcher, place = cursor
+        places = self.places(state)
+        if lead:
+            matcher, place = matcher.copy(), places.advance(place, lead)
+            if not matcher.feed(lead):
+                return Outcome(None)
+        repeated: EndPath | None = None  # taken if nothing else is found: what is not repeated may be as long
+        at = remaining_from(matcher, place, places, hint, effort, written=written)
+        if at >= 0 and (path := _fitting(state, hint.from_symbol(at, state.regions), most, effort, lead)) is not None:
+            return Outcome(path)
         if places.is_watched:
-            again = rest_at(matcher, place, places, hint, effort, written=written, may_repeat=True)
-            rest = Way(hint.symbols[again:], None, hint.values)
-            repeated = _begun(state, _fitting(state, rest, most, effort, reserve)) if again >= 0 else None
-        for found in self._search.ends(tree, effort, hint, at, in_haste=in_haste):
-            way = _fitting(state, found, most, effort, reserve)
-            if way is not None and not places.refuses(place, way.symbols):
-                return way
-            repeated = repeated or _begun(state, way)
-        return repeated
+            again = remaining_from(matcher, place, places, hint, effort, written=written, may_repeat=True)
+            if again >= 0:
+                repeated = _begun(
+                    state, _fitting(state, hint.from_symbol(again, state.regions), most, effort, lead), most
+                )
+        tree, is_found = self._search.tree(state, matcher, place, self._classes), False
+        for ends in self._search.ends(tree, effort, hint, at):
+            for end in ends:
+                is_found = True
+                path = _fitting(state, end, most, effort, lead)
+                if path is not None and not places.refuses(place, end.symbols):
+                    return Outcome(path)
+                repeated = repeated or _begun(state, path, most)
+                missing = num_tokens(state.engine, (*lead, *end.symbols)) - most
+                if missing > _TOO_LONG:
+                    return Outcome(repeated)
+                if missing > _NEARLY:
+                    break
+        return Outcome(repeated, repeated is not None or is_found)
+
+
+def is_free(state: GuidanceState) -> bool:
+    """Whether the answer is text that may be cut where it is."""
+    try:
+        return state.region is RegionName.CONTENT and state.is_accepting
+    except GuidanceError:
+        return False
 
 
 def _fitting(
-    state: GuidanceState, way: Way, most: int, effort: Effort, reserve: Callable[[Way], int] | None
-) -> Way | None:
-    """Return the way if it has at most ``most`` tokens, with ``reserve`` written in tokens that leave it."""
-    effort.spend(1 + len(way.symbols) / _WRITTEN)
-    if reserve is not None:
-        return in_tokens(state, way, most - reserve(way))
-    return way if way.size <= most else in_tokens(state, way, most)
+    state: GuidanceState, path: EndPath, most: int, effort: Effort, lead: tuple[int, ...] = ()
+) -> EndPath | None:
+    """Return the path after ``lead`` if both have at most ``most`` tokens."""
+    path = path.behind(lead)
+    effort.spend(1 + len(path.symbols) / _WRITTEN)
+    return path if path.size <= most else in_tokens(state, path, most)
 
 
-def _begun(state: GuidanceState, way: Way | None) -> Way | None:
-    """Return the way; None if a watcher already forbids its first token: the next one could not be chosen."""
-    return way if way is not None and (not way.tokens or state.allows(int(way.tokens[0]))) else None
+def _begun(state: GuidanceState, path: EndPath | None, most: int) -> EndPath | None:
+    """Return the path in tokens; None if a watcher already forbids the first one: it could not be chosen."""
+    if path is None or not path.symbols:
+        return path
+    path = in_tokens(state, path, most) if path.tokens is None else path
+    return path if path is not None and path.tokens and state.allows(int(path.tokens[0])) else None
 
 
-def _is_torn(state: GuidanceState) -> bool:
-    """Whether the last token may have ended inside a character."""
-    data = state.engine.token_bytes(state.tokens[-1]) if state.num_tokens else b""
-    return bool(data) and data[-1] >= 0x80
-
-
-def in_tokens(state: GuidanceState, way: Way, most: int) -> Way | None:
-    """Return the way in tokens; None if it has more than ``most`` of them or the masks refuse them."""
-    tokens = write(state, way.symbols, most)
-    return None if tokens is None or len(tokens) > most else Way(way.symbols, tokens, way.values)
+def in_tokens(state: GuidanceState, path: EndPath, most: int) -> EndPath | None:
+    """Return the path in tokens; None if it has more than ``most`` of them or the masks refuse them."""
+    tokens = write(state, path.symbols, most)
+    if tokens is None or len(tokens) > most:
+        return None
+    return EndPath(path.symbols, tokens)

@@ -5,24 +5,41 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
-from grammars.plan.plan import Plan
+from grammars.json_schema.document.string_formats import FORMATS
+from grammars.plan.plan import Plan, ResponsePlan
+from grammars.regular.syntax.ecma import language
+from grammars.regular.terms import matches
 from grammars.shortest.grammar_texts import grammar_texts
 from grammars.shortest.instances import pattern_word
+from grammars.shortest.plan_texts import response_text
 from grammars.text_grammars.schemas import schemas_in
 from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from guided.tracking.regions import symbols_of
+from special_tokens.errors import GuidanceError
 
-__all__ = ["closing_texts", "exit_ids", "member_names", "objects_in", "rule_rests", "string_texts", "value_ends"]
+__all__ = [
+    "closing_texts",
+    "exit_ids",
+    "member_names",
+    "objects_in",
+    "rule_rests",
+    "string_texts",
+    "value_ends",
+]
 
 #: The end of text that goes up to an end: to every heuristic by bytes it looks like more of that text.
 _SUFFIX = re.compile(r'\[suffix=("(?:[^"\\]|\\.)*")')
 _MOST_TEXTS = 64
 _LONGEST = 64  # characters of a string for a pattern
 _MOST_WORDS = 16
+_MOST_SCHEMAS = 16  # of one tag or grammar
+_KEPT_WORDS = 1_024
 _MOST_NAMES = 2_000
 
 
@@ -63,6 +80,23 @@ def rule_rests(plan: Plan) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(text.encode() for rests in found for text in rests))
 
 
+def response_texts(plan: Plan) -> tuple[bytes, ...]:
+    """Return short texts of a plan's response, or of the JSON values in it, as far as its format shows them."""
+    response = plan.response
+    if response is None:
+        return ()
+    if response.kind in ("lark", "gbnf"):
+        whole = grammar_texts(response.kind, response.source).whole
+        return (whole.encode(),) if whole else ()
+    schemas = schemas_in(response.kind, response.source)[:_MOST_SCHEMAS]
+    parts = [ResponsePlan("json", schema, spelling=response.spelling) for schema in schemas] or [response]
+    found: list[bytes] = []
+    for part in parts:
+        with suppress(GuidanceError):
+            found += [text.encode()] if (text := response_text(part)) else []
+    return tuple(found)
+
+
 def _grammars(plan: Plan) -> Iterator[tuple[str, str]]:
     """The kinds and texts of the grammars in Lark and GBNF."""
     found = [tool.grammar for tool in plan.tools if tool.grammar is not None]
@@ -81,13 +115,26 @@ def _grammars(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def string_texts(plan: Plan) -> tuple[str, ...]:
-    """Return short strings, one for each pattern of a plan's schemas, tags and tools."""
+    """Return short strings, one for each format and pattern of a plan's schemas, tags and tools."""
     patterns = dict.fromkeys(pattern for schema in _schemas(plan) for pattern in reversed([*_patterns(schema)]))
     others = [node.get("pattern") for node in _tag_nodes(plan) if node.get("type") == "regex"]
     others += [tool.grammar[1] for tool in plan.tools if tool.grammar is not None and tool.grammar[0] == "regex"]
     patterns |= dict.fromkeys(pattern for pattern in others if isinstance(pattern, str))
-    words = (pattern_word(pattern) for pattern in list(patterns)[:_MOST_WORDS])
+    words = (_word(pattern) for pattern in list(patterns)[:_MOST_WORDS])
     return tuple(dict.fromkeys(word for word in words if word is not None and len(word) <= _LONGEST))
+
+
+@lru_cache(_KEPT_WORDS)
+def _word(pattern: str) -> str | None:
+    """A short string of a pattern, of letters ``a`` as far as it goes: a run of them has fewer tokens than digits."""
+    word = pattern_word(pattern)
+    if word is None or len(word) > _LONGEST:
+        return None
+    whole = language(pattern)
+    for at in range(len(word)):
+        if matches(whole, other := f"{word[:at]}a{word[at + 1 :]}"):
+            word = other
+    return word
 
 
 def exit_ids(plan: Plan) -> frozenset[int]:
@@ -120,8 +167,10 @@ def _schemas(plan: Plan) -> Iterator[Any]:
 
 
 def _patterns(schema: Any) -> Iterator[str]:
-    """The patterns of strings and keys anywhere in a schema."""
+    """The patterns of strings and keys anywhere in a schema, and those of formats."""
     for node in objects_in(schema):
+        if isinstance(name := node.get("format"), str) and name in FORMATS:
+            yield f"^(?:{FORMATS[name].pattern})$"
         keys = node.get("patternProperties")
         some = (node.get("pattern"), *(keys if isinstance(keys, Mapping) else ()))
         yield from (pattern for pattern in some if isinstance(pattern, str))

@@ -7,15 +7,11 @@ state and leaves it as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
-from grammars.plan.plan import Plan, ResponsePlan
-from grammars.shortest.grammar_texts import grammar_texts
-from grammars.shortest.plan_texts import response_text
-from grammars.text_grammars.schemas import schemas_in
+from grammars.plan.plan import Plan
 from grammars.tree.markers import Markers
 from guided.engine.engine import Engine
 from guided.landing.byte_classes import Classes
@@ -26,35 +22,35 @@ from guided.landing.known_texts import (
     closing_texts,
     exit_ids,
     member_names,
+    response_texts,
     rule_rests,
     string_texts,
     value_ends,
 )
+from guided.landing.path import NOTHING, EndPath
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchTree, search
-from guided.landing.way import NOTHING, Way
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
 
-__all__ = ["Landing", "LandingSearch", "write"]
+__all__ = ["Landing", "LandingSearch", "num_tokens", "write"]
 
 #: Preferences of the searches, each of which is tried: the answer of fewest tokens wins.
 _PREFERENCES = (
     Preference({}),
     Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), forced_cost=1.0),
     Preference(dict.fromkeys(b'0123456789-"', 2.0)),
-    Preference({}, takes_known=True),
 )
-
+_KNOWN = Preference({}, takes_known=True)
+#: Places of the first search for a whole answer, after which texts of the response are worked out from its format.
+_FIRST = 100
 
 #: When an end has been found, other searches try this many times its places, and at least the second number of places.
 _TIMES, _FEW = 3, 100
-#: Places of the first search, after which the shortest text of the response is worked out from its format.
-_SHORT = 100
+#: Places of each other search near the budget, in addition to those of the first one.
+_MORE = 20
 #: Tokens before a search in which what closes a text may have been begun.
 _LAST_TOKENS = 32
-#: Schemas of one tag or grammar of which texts are worked out, and arguments that are tried in any place.
-_MOST_SCHEMAS, _MOST_ARGUMENTS = 16, 16
 #: Texts whose tokens are kept.
 _TEXTS = 4_096
 
@@ -70,23 +66,14 @@ class Landing(NamedTuple):
 class LandingSearch:
     """The search for the ends of one plan's answers.
 
-    ``response_text`` is a text of the response that is known, "" if none can be worked out.
     Raises `GrammarError` or `LimitExceeded` where the byte twin refuses the grammar.
     """
 
-    def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh", response_text: str | None = None) -> None:
+    def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh") -> None:
         self._engine = engine
         self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
         self._places: PlaceMap | None = None
         self._plan = plan
-        #: texts to try where a value begins: by step of a tool call's table, -1: the response
-        self._known: dict[int, list[bytes]] = {}
-        response, whole = plan.response, response_text
-        if response is not None and response.kind in ("lark", "gbnf"):
-            whole = grammar_texts(response.kind, response.source).whole
-        self._known[-1] = [whole.encode()] if whole else []
-        self._is_learned = response is None or response_text is not None
-        is_exact = plan.response is not None and not plan.response.report.relaxed
         self._candidates = Candidates(
             closing_texts(plan),
             value_ends(plan, Markers(engine.tokens)),
@@ -94,9 +81,6 @@ class LandingSearch:
             member_names(plan),
             exit_ids(plan),
             partial(string_texts, plan),
-            self._arguments,
-            self._known,
-            may_change=is_exact,
         )
 
     def shortest_end(
@@ -112,7 +96,7 @@ class LandingSearch:
         ``preferences`` is the number of preferences tried; 1 is the quickest.  Nothing is raised: if no end is found,
         or if the state refuses the end found, the reason says so.
         """
-        response, limits = self._plan.response, limits or SearchLimits(cpu_s=time_limits().landing_cpu_s)
+        limits = limits or SearchLimits(cpu_s=time_limits().landing_cpu_s)
         try:
             matcher, place, places = self._follow(state)
         except GuidanceError as error:
@@ -120,10 +104,9 @@ class LandingSearch:
         tree = self.tree(state, matcher, place, Classes() if classes is None else classes)
         best, reason, tried, repeats = None, "", 0, False
         written: set[tuple[int, ...]] = set()
-        order = self._preferences()[:preferences]
-        # A first try, after which a text of the response is worked out; the fewest bytes of choices say too little.
-        is_short = len(order) > 1 and not state.tokens and not (response and response.kind == "choice")
-        effort, most = Effort(limits), _SHORT if is_short else limits.expansions
+        order = [*_PREFERENCES[:preferences]]
+        is_first = len(order) > 1 and not state.tokens
+        effort, most = Effort(limits), _FIRST if is_first else limits.expansions
         while order:
             preference = order.pop(0)
             if preference.values_alone and not tree.has_values:
@@ -132,16 +115,13 @@ class LandingSearch:
             found = next(search(tree, preference, part))
             effort.left += part.left
             tried += found.expansions
-            if found.symbols is None and is_short and not effort.is_spent:
-                self._learn_response()
-                order = sorted(self._preferences(), key=lambda preference: not preference.takes_known)[:preferences]
-                most, is_short = limits.expansions, False
+            if found.symbols is None and is_first and not effort.is_spent:
+                tree.texts, most, is_first = self._texts, limits.expansions, False
+                order = [*([_KNOWN] if tree.texts else ()), *_PREFERENCES[:preferences]]
                 continue
-            is_short = False
-            if found.symbols is None:
+            is_first = False
+            if found.symbols is None or found.symbols in written:
                 reason = reason or found.reason
-                continue
-            if found.symbols in written:
                 continue
             written.add(found.symbols)
             tokens = write(state, found.symbols)
@@ -164,14 +144,22 @@ class LandingSearch:
         return SearchTree(matcher, place, self.places(state), self._candidates, classes, bytes(last[begun:]))
 
     def ends(
-        self, tree: SearchTree, effort: Effort, hint: Way = NOTHING, rest: int = -1, *, in_haste: bool
-    ) -> Iterator[Way]:
-        """Yield the ways found, see `search`, their tokens not known; ``in_haste``: of one search alone."""
-        for preference in self._preferences()[: 1 if in_haste else None]:
-            for found in search(tree, preference, effort, hint, rest):
-                if found.symbols is not None:
-                    kept = (value for value in hint.values if value[0] <= found.from_hint)
-                    yield Way(found.symbols, None, (*found.values, *kept))
+        self, tree: SearchTree, effort: Effort, hint: EndPath = NOTHING, rest: int = -1
+    ) -> Iterator[Iterator[EndPath]]:
+        """Yield the paths that the search with each preference yields, see `search`, their tokens not known.
+
+        The first search may take all of ``effort``, each other one little more than that took.
+        """
+        before, used = effort.left, 0.0
+        for i, preference in enumerate(_PREFERENCES):
+            least = effort.left - used - _MORE if i else 0.0
+            found = search(tree, preference, effort, hint, rest, least=least)
+            yield (EndPath(one.symbols) for one in found if one.symbols is not None)
+            used = used if i else before - effort.left
+
+    @cached_property
+    def _texts(self) -> Sequence[bytes]:
+        return response_texts(self._plan)
 
     def matcher(self) -> ByteMatcher:
         """Return the twin's matcher at the beginning of the answer."""
@@ -180,32 +168,8 @@ class LandingSearch:
     def places(self, state: GuidanceState) -> PlaceMap:
         """Return the places of the plan; ``state`` is any under it."""
         if self._places is None:
-            places = PlaceMap(self._plan, self._engine, state.regions)
-            for i, step in enumerate(places.steps):
-                self._known[i] = [text.encode() for where, text in self._plan.shortest_arguments if where == step.place]
-            self._places = places
+            self._places = PlaceMap(self._plan, self._engine, state.regions)
         return self._places
-
-    def _arguments(self) -> Sequence[str]:
-        """Return some short arguments of calls, where no table shows the places at which they begin."""
-        assert self._places is not None  # a tree has asked for them
-        texts = () if self._places.steps else self._plan.shortest_arguments
-        return [*dict.fromkeys(text for _, text in texts)][:_MOST_ARGUMENTS]
-
-    def _learn_response(self) -> None:
-        """Work out a text of the response, or of the values in it, from its format, if none is known."""
-        response = self._plan.response
-        if response is None or self._is_learned:
-            return
-        self._is_learned = True
-        for part in _values(response):
-            with suppress(GuidanceError):
-                if text := response_text(part):
-                    self._known[-1].append(text.encode())
-
-    def _preferences(self) -> list[Preference]:
-        has_known = any(self._known.values())
-        return [preference for preference in _PREFERENCES if has_known or not preference.takes_known]
 
     def _follow(self, state: GuidanceState) -> tuple[ByteMatcher, AnswerPlace, PlaceMap]:
         """Return the twin's matcher and the place after the state's tokens."""
@@ -216,11 +180,9 @@ class LandingSearch:
         return matcher, places.of(state), places
 
 
-def _values(response: ResponsePlan) -> list[ResponsePlan]:
-    """The response, and the JSON values in it, of which texts can be worked out."""
-    schemas = schemas_in(response.kind, response.source)[:_MOST_SCHEMAS]
-    values = [ResponsePlan("json", schema, spelling=response.spelling) for schema in schemas]
-    return values or [response]
+def num_tokens(engine: Engine, symbols: Sequence[int]) -> int:
+    """Return the number of canonical tokens of symbols, without an end token."""
+    return len(_tokens(engine, symbols))
 
 
 def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None) -> tuple[int, ...] | None:
@@ -282,7 +244,7 @@ def _tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
 
 
 def _tokens_of(engine: Engine) -> Callable[[bytes], list[int]]:
-    """The canonical tokens of a text, not to be changed, remembered: the same rests of ways are asked for often."""
+    """The canonical tokens of a text, not to be changed, remembered: the same ends of paths are asked for often."""
     return lru_cache(_TEXTS)(engine.ll_tokenizer.tokenize_bytes)
 
 

@@ -12,40 +12,40 @@ from itertools import count
 from typing import NamedTuple
 
 from grammars.plan.plan import RegionName
-from guided.landing.byte_classes import EXIT, FREE_TEXT, Classes
+from guided.landing.byte_classes import EXIT, FREE_TEXT, Classes, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
 from guided.landing.effort import Effort
+from guided.landing.path import NOTHING, EndPath, remaining_from
 from guided.landing.place import AnswerPlace, PlaceMap
-from guided.landing.way import EMPTY, NOTHING, Way, rest_at
 from guided.watchers.persistent_set import Mode
 
 __all__ = ["Found", "SearchTree", "search"]
 
 #: Places tried before the search goes on from the most promising one alone.
 _ROUND, _ROUND_OF_TEXT = 40, 150
-#: Places that a round hands on.
-_KEPT = 4
+#: Places that a round hands on: the most promising ones, and the nearest ones of which the way ahead is known.
+_KEPT, _NEAREST = 4, 2
 #: What a symbol counts for when places of different depth are compared, in plans with JSON and in others: going on must
 #: not look worse than going back.  With JSON it is more than what a byte that must come costs (0.35).
 _PROGRESS, _PROGRESS_OF_TEXT = 0.4, 0.3
 #: How often a place that looks like one before may be tried, in plans with JSON and in others.
 _VISITS, _VISITS_OF_TEXT = 2, 4
+#: Other ends, which may have fewer tokens, are sought if they cost at most this much more than the first, and in at
+#: most this many places.
+_NEXT, _MORE = 3.0, 30
+#: Where white space may stand in JSON, and white space.
+_BETWEEN, _BLANK = frozenset((Mode.VALUE, Mode.KEY, Mode.AFTER_KEY, Mode.AFTER)), set_of(b" \n\t\r")
 #: A watcher may forbid what was written; it does not where nothing else is left.
 _REFUSED = 40.0
 
 
 class Found(NamedTuple):
-    """A text that ends an answer, as symbols, and its `Way.values`; None with a ``reason`` where none was found.
-
-    The last ``from_hint`` symbols are those of the hint, whose values are not among ``values``.
-    """
+    """A text that ends an answer, as symbols; None with a ``reason`` where none was found."""
 
     symbols: tuple[int, ...] | None
     reason: str = ""
     expansions: int = 0
-    values: tuple[tuple[int, bool], ...] = ()
-    from_hint: int = 0
 
 
 class _Node:
@@ -79,17 +79,26 @@ class _Node:
         self.is_entered = True
         self.matcher = matcher = self.matcher if self.is_heir else self.matcher.copy()
         self.is_lost = bool(self.symbols) and not matcher.feed(self.symbols)
-        while not self.is_lost and (forced := matcher.forced()):
+        while not self.is_lost and (forced := matcher.forced() or self._but_for_blanks()):
             end = len(forced)
             if max(forced) >= 256:
                 end = next((i for i, symbol in enumerate(forced) if symbol - 256 in matcher.ends), end)
             if not end:
                 break
             self.forced += forced[:end]
+            self.size += end
             self.is_lost = not matcher.feed(forced[:end])
-        if self.forced and not self.is_lost:
-            self.size += len(self.forced)
-            self._put(places.advance(self.place, self.forced))
+            if not self.is_lost:
+                self._put(places.advance(self.place, forced[:end]))
+
+    def _but_for_blanks(self) -> list[int]:
+        """Return the one byte that may come next in JSON besides white space."""
+        scan = self.place.scan
+        if scan is None or scan.mode not in _BETWEEN:
+            return []
+        mask = self.matcher.mask()
+        solid = mask.bytes & ~_BLANK
+        return [solid.bit_length() - 1] if not mask.ids and solid.bit_count() == 1 and mask.bytes & _BLANK else []
 
     def look(self) -> ByteMask:
         """Return the mask; what follows an error of the engine is lost."""
@@ -138,39 +147,15 @@ class _Node:
             nodes.append(nodes[-1].parent)
         return nodes[::-1]
 
-    def found(self, tried: int, start: AnswerPlace, rest: Sequence[int] = ()) -> Found:
-        """Return the text from ``start`` to here and ``rest``, which ends it, as what has been found."""
-        nodes = self.line()
-        symbols = (*(symbol for node in nodes for symbol in node.text()), *rest)
-        return Found(symbols, "", tried, tuple(_values(nodes, start, len(symbols))), len(rest))
-
-    def text(self) -> list[int]:
-        return [*self.symbols, *self.forced]
-
-
-def _values(nodes: Sequence[_Node], start: AnswerPlace, size: int) -> Iterator[tuple[int, bool]]:
-    """Yield the `Way.values` that begin on the way from ``start`` through ``nodes``, in a text of ``size`` symbols."""
-    last, before, begun = _mode(start), 0, -1
-    for node in nodes:
-        mode, text = _mode(node.place), node.text()
-        if last is Mode.STRING and 0x22 in text:
-            if begun >= 0 and before + text.index(0x22) - begun <= EMPTY:
-                yield size - begun + 1, True
-            last = None
-        if mode is Mode.STRING and last is not Mode.STRING:
-            begun = node.size
-        if mode is Mode.NUMBER and last is not Mode.NUMBER:
-            yield size - before, False
-        last, before = mode, node.size
+    def found(self, tried: int, rest: Sequence[int] = ()) -> Found:
+        """Return the text from the beginning of the search to here and ``rest``, which ends it."""
+        symbols = [symbol for node in self.line() for symbol in (*node.symbols, *node.forced)]
+        return Found((*symbols, *rest), "", tried)
 
 
 def _is_inside(place: AnswerPlace) -> bool:
     """Whether an object or array of JSON is open at a place."""
     return place.scan is not None and place.scan.frame is not None
-
-
-def _mode(place: AnswerPlace) -> Mode | None:
-    return place.scan.mode if place.scan is not None else None
 
 
 class SearchTree:
@@ -188,9 +173,10 @@ class SearchTree:
         classes: Classes,
         written: bytes,
     ) -> None:
-        self.start, self.places = place, places
+        self.places = places
         self.candidates = candidates
         self._classes = classes
+        self.texts: Sequence[bytes] = ()  #: known ones of the response
         self.has_values = False  #: whether a JSON value begins at one of the places
         self._written = written
         #: of the places, which do not know them: then all are freed with the tree
@@ -220,17 +206,17 @@ class SearchTree:
                 node.is_left = after[0][1].is_heir = True
         return after
 
-    def known(self, node: _Node, mask: ByteMask) -> _Node | None:
-        """Return the place after a known text of a value that begins at a place, or in what must come before it."""
-        if node.is_left:
-            return None
+    def known(self, node: _Node) -> _Node | None:
+        """Return the place after a known text of the response that fits at a place, or in what must come before it."""
         place, forced = node.begun, node.forced
-        for at in range(len(forced) + 1):
-            if place.scan is not None or self.places.region(place) is RegionName.RESPONSE:
-                for rest in self.candidates.known_at(node.matcher, mask, place, forced[at:]):
-                    after = self.after(node, rest)
-                    if not after.penalty:
-                        return after
+        for at in range(0 if node.is_left else len(forced) + 1):
+            if self.places.region(place) is RegionName.RESPONSE and (place.scan is None or place.scan.frame is None):
+                written = bytes(symbol for symbol in forced[at:] if symbol < 256)
+                for text in self.texts:
+                    if text.startswith(written) and node.matcher.fits(text[len(written) :]):
+                        after = self.after(node, text[len(written) :])
+                        if not after.penalty:
+                            return after
             place = self.places.advance(place, forced[at : at + 1])
         return None
 
@@ -240,26 +226,33 @@ class SearchTree:
 
 
 def search(
-    tree: SearchTree, preference: Preference, effort: Effort, hint: Way = NOTHING, rest: int = -1
+    tree: SearchTree,
+    preference: Preference,
+    effort: Effort,
+    hint: EndPath = NOTHING,
+    rest: int = -1,
+    *,
+    least: float = 0.0,
 ) -> Iterator[Found]:
-    """Yield the texts found that end the answer: some symbols and then a rest of ``hint``, in the end another text.
+    """Yield the texts found that end the answer: some symbols and then a rest of ``hint``, then others.
 
-    That is the shortest that the preference leads to, or None with the reason why there is none.  ``hint`` is a way
+    The first of the others is the shortest that the preference leads to, the next ones cost little more; in the end
+    comes None with the reason why there is none.  ``hint`` is a path
     that ends the answer from a place near by; its rests from index ``rest`` on are too long, as is each that is
-    yielded when the next is asked for.
+    yielded when the next is asked for.  ``least`` places of ``effort`` are left to others.
     """
     ties = count()
     heap: list[tuple[float, int, float, _Node, bool]] = [(0.0, 0, 0.0, tree.root, False)]
     seen: dict[object, int] = {}
-    tried = since = 0
+    tried, since, most = 0, 0, effort.cost
     progress, most_visits = (_PROGRESS, _VISITS) if tree.places.has_json else (_PROGRESS_OF_TEXT, _VISITS_OF_TEXT)
     while heap:
-        if effort.is_spent:
+        if effort.left < least or effort.is_spent:
             yield Found(None, f"no end was found within {tried} places, {effort.end}", tried)
             return
         estimate, _, cost, node, is_paid = heappop(heap)
-        if estimate > effort.cost:
-            yield Found(None, f"no end is near enough: {effort.cost:g} was the limit", tried)
+        if estimate > most:
+            yield Found(None, f"no end is near enough: {most:g} was the limit", tried)
             return
         tried, since = tried + 1, since + 1
         effort.spend(1.0)
@@ -278,8 +271,9 @@ def search(
         if node.is_lost:
             continue
         if not node.matcher.ends.isdisjoint(mask.ids):
-            yield node.found(tried, tree.start)
-            return
+            yield node.found(tried)
+            most, least = min(most, estimate + _NEXT), max(least, effort.left - _MORE)
+            continue
         scan = node.place.scan
         looks = (mask, node.place.position, node.place.call, scan and scan.mode, node.place.num_values, *node.written())
         visits = seen.get(looks, 0)
@@ -287,26 +281,24 @@ def search(
             continue
         seen[looks] = visits + 1
         if hint.symbols and not node.is_left and node is not tree.root:
-            at = rest_at(node.matcher, node.place, tree.places, hint, effort, rest)
+            at = remaining_from(node.matcher, node.place, tree.places, hint, effort, rest)
             if at > rest:  # what is asked for after a longer rest must be shorter
                 rest = at
-                yield node.found(tried, tree.start, hint.symbols[at:])
-        known = tree.known(node, mask) if preference.takes_known else None
-        if known is not None:
-            found = [(0.0, known)]
-        else:
-            children = tree.children(node, mask, effort)
-            found = [(preference.cost(candidate), child) for candidate, child in children]
-            if any(candidate.settles for candidate, _ in children):
-                heap = [item for item in heap if item[3].place.scan is None]  # another tag, say
-                heapify(heap)
-                seen.clear()
-                since = 0
-        for price, child in found:
-            after = cost + price + child.penalty + preference.forced_cost * len(child.forced)
+                yield node.found(tried, hint.symbols[at:])
+        known = tree.known(node) if preference.takes_known else None
+        children = tree.children(node, mask, effort) if known is None else [(Candidate(tuple(known.symbols)), known)]
+        if any(candidate.settles for candidate, _ in children):
+            heap = [item for item in heap if item[3].place.scan is None]  # another tag, say
+            heapify(heap)
+            seen.clear()
+            since = 0
+        for candidate, child in children:
+            after = cost + preference.cost(candidate) + child.penalty + preference.forced_cost * len(child.forced)
             heappush(heap, (after + child.open, -next(ties), after, child, child.is_entered))
         if since >= (_ROUND if scan is not None else _ROUND_OF_TEXT) and len(heap) > 1:
-            heap = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
+            ahead = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
+            nearest = nsmallest(_NEAREST, (item for item in heap if item[4]))
+            heap = [*ahead, *(item for item in nearest if item not in ahead)]
             since = 0
             heapify(heap)
             seen.clear()

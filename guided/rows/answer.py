@@ -259,13 +259,13 @@ def read_answer(
 def _landed(sequence: RowSequence | UnguidedSequence | None) -> int | None:
     """The index of the first token that the budget chose; None if it chose none."""
     row = sequence if isinstance(sequence, RowSequence) else None
-    return row.landing.begun if row is not None and row.landing is not None else None
+    return row.landing.marks.begun if row is not None and row.landing is not None else None
 
 
 def _answer_landed(sequence: RowSequence | UnguidedSequence | None) -> int | None:
     """The index of the first token that the budget chose after the reasoning; None if it chose none."""
     row = sequence if isinstance(sequence, RowSequence) else None
-    return row.landing.answer_begun if row is not None and row.landing is not None else None
+    return row.landing.marks.answer_begun if row is not None and row.landing is not None else None
 
 
 def _feed(parser: StopAwareParser, tokens: Sequence[int], first: int, landed: int | None) -> tuple[list[Event], int]:
@@ -279,7 +279,7 @@ def _with_landing(message: Message, row: RowSequence | None, num_calls: int) -> 
     """Return the message with the place at which its row began to land, and marks at the calls after ``num_calls``,
     if the budget chose more than the end of the reasoning.
 
-    A note says so where the answer was cut because no end was found.
+    Notes say so where the answer was cut because no end was found, and name what the budget had no room for.
     """
     if row is not None and row.budget_note:
         return replace(message, notes=(*message.notes, row.budget_note))
@@ -292,7 +292,8 @@ def _with_landing(message: Message, row: RowSequence | None, num_calls: int) -> 
     calls = message.tool_calls
     if _answer_landed(row) is not None:
         calls = (*calls[:num_calls], *(replace(call, landed=True) for call in calls[num_calls:]))
-    return replace(message, landed=begun, tool_calls=calls)
+    notes = (*message.notes, *(landing.notes if landing is not None else ()))
+    return replace(message, landed=begun, tool_calls=calls, notes=notes)
 
 
 def _joined(events: Sequence[Event]) -> list[Event]:

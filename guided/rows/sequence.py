@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.plan.plan import Plan, RegionName, RowPlan
+from grammars.plan.plan import Plan, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.landing.control import RowLanding
@@ -45,7 +45,7 @@ class RowSequence:
     """The guidance of one row.  Errors stay in the row: no method raises if the engine fails.
 
     A row may be rolled back to any earlier position; an error after that position is then forgotten.  ``max_rollbacks``
-    ends a row that is rolled back more often (None: no limit).  ``landing`` keeps the way to the end of the
+    ends a row that is rolled back more often (None: no limit).  ``landing`` keeps the path to the end of the
     answer within its budget; the loop asks it at each step, see `is_landing`.
     """
 
@@ -125,21 +125,18 @@ class RowSequence:
             self._fail(error)
             return False
 
-    def lands(self, token: int, effort: Effort) -> bool:
+    def lands(self, token: int, effort: Effort, *, is_own: bool = True) -> bool:
         """Whether the answer can still end within its budget after ``token``; see `LandingControl.allows`."""
-        return self.landing is None or self.landing.allows(self.state, token, effort)
+        return self.landing is None or self.landing.allows(self.state, token, effort, is_own=is_own)
 
     def landing_token(self) -> int | None:
         """Return the token that leads to the nearest end known, None where there is no such token."""
         return self.landing.next_token(self.state) if self.landing is not None else None
 
-    def note_landing(self) -> None:
-        """Note that the budget decides about the next token: landing begins here unless it began before."""
-        landing = self.landing
-        if landing is not None and landing.begun is None:
-            landing.begun = self.num_tokens
-        if landing is not None and landing.answer_begun is None and self.state.region is not RegionName.REASONING:
-            landing.answer_begun = self.num_tokens
+    def note_landing(self, refused: int) -> None:
+        """Note that the budget decides about the next token, where the model's own is ``refused``."""
+        if self.landing is not None:
+            self.landing.note(self.state, refused)
 
     def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
         """Write this row's mask into row ``row`` of ``bitmask``; return False if there is none."""

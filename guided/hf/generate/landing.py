@@ -12,9 +12,9 @@ from guided.rows.sequence import RowSequence
 
 __all__ = ["narrow"]
 
-#: Tokens that are tried in the order of their scores; beam search takes more than one of them.  Far from the budget as
-#: many as transformers' default ``top_k`` lets through, so that sampling is as without landing if all of them pass.
-_TRIED, _TRIED_FAR = 16, 50
+#: Tokens that are tried in the order of their scores: as many as transformers' default ``top_k`` lets through, so that
+#: sampling is as without landing if all of them pass.
+_TRIED = 50
 
 
 def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
@@ -29,18 +29,17 @@ def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
 
 def _narrowed(row: RowSequence, scores: torch.Tensor) -> torch.Tensor:
     assert row.landing is not None
-    effort, is_far = row.landing.step_effort(), row.landing.is_far
-    most = _TRIED_FAR if is_far else _TRIED
-    top = scores.topk(min(most, len(scores)))
+    effort = row.landing.step_effort()
+    top = scores.topk(min(_TRIED, len(scores)))
     ids = [i for i, score in zip(top.indices.tolist(), top.values.tolist(), strict=True) if score > -torch.inf]
     safe = [i for i in ids if row.lands(i, effort)]
-    # Far from the budget the way's next token is one of many: it stays only where nothing else is left.  Tokens that
-    # were not tried are masked, also if all that were tried pass.
-    nearest = None if is_far and safe else row.landing_token()
-    if (nearest is None and not safe) or (len(safe) == len(ids) < most):
+    # The path's next token is one of many: it stays only where nothing else is left.  Tokens that were not tried are
+    # masked, also if all that were tried pass.
+    nearest = None if safe else row.landing_token()
+    if (nearest is None and not safe) or (len(safe) == len(ids) < _TRIED):
         return scores
     if safe[:1] != ids[:1]:
-        row.note_landing()
+        row.note_landing(ids[0])
     kept = torch.tensor(safe if nearest is None else [*safe, nearest], device=scores.device)
     out = torch.full_like(scores, -torch.inf)
     out[kept] = scores[kept]

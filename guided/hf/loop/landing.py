@@ -12,7 +12,7 @@ from guided.rows.sequence import RowSequence
 
 __all__ = ["land"]
 
-#: The most tokens drawn for one position; then the next token of the known way to the end is taken.
+#: The most tokens drawn for one position; then the next token of the known path to the end is taken.
 _DRAWS = 8
 #: Later draws at a position use the random numbers of positions this far away, which no answer reaches.
 _STRIDE = 1 << 32
@@ -47,10 +47,11 @@ def _landed(sampler: BatchSampler, scores: torch.Tensor, token: int, number: int
     position = sequence.num_tokens
     ids: torch.Tensor | None = None  # of the tokens that the mask allows: drawing from these alone is quick
     for draw in range(1, _DRAWS + 1):
-        if sequence.lands(token, effort):
+        if sequence.lands(token, effort, is_own=draw == 1):
             return token
-        sequence.note_landing()
-        if draw == _DRAWS or (effort.is_spent and not sequence.landing.is_far):
+        if draw == 1:
+            sequence.note_landing(token)
+        if draw == _DRAWS or effort.is_spent:
             break
         if ids is None:
             ids = scores.isfinite().nonzero().squeeze(-1)

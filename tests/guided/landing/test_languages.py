@@ -244,6 +244,6 @@ def test_the_rest_of_one_of_many_rules_is_found_in_few_places(engine: Engine, nu
         matcher, effort = search.matcher(), Effort(SearchLimits(cpu_s=60.0, expansions=50))
         matcher.feed([symbol for token in state.tokens for symbol in state.regions.symbols(token)])
         tree = search.tree(state, matcher, search.places(state).of(state), Classes())
-        way = next(search.ends(tree, effort, in_haste=True), None)
-        assert way is not None, effort.left
-        assert bytes(way.symbols) == expected
+        path = next((path for ends in search.ends(tree, effort) for path in ends), None)
+        assert path is not None, effort.left
+        assert bytes(path.symbols) == expected

@@ -137,6 +137,4 @@ def test_an_end_is_near_in_any_text(engine: Engine, name: str, seed: int) -> Non
             continue  # no text of a string
         effort = Effort(SearchLimits(cpu_s=60.0, expansions=600))
         tree = search.tree(state, matcher, places.of(state), Classes())
-        assert next(search.ends(tree, effort, in_haste=True), None) is not None, b"".join(
-            map(engine.token_bytes, state.tokens)
-        )
+        assert next(search.ends(tree, effort), None) is not None, b"".join(map(engine.token_bytes, state.tokens))

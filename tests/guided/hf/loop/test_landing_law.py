@@ -129,9 +129,9 @@ def test_a_call_after_reasoning_that_the_budget_ended_is_the_models_own(tiny_gui
         with pytest.MonkeyPatch.context() as patch:
             note = RowSequence.note_landing
 
-            def noted(row: RowSequence, refused: Any = refused, note: Any = note) -> None:
+            def noted(row: RowSequence, token: int, refused: Any = refused, note: Any = note) -> None:
                 refused.append((row.num_tokens, row.state.region is RegionName.REASONING))
-                note(row)
+                note(row, token)
 
             patch.setattr(RowSequence, "note_landing", noted)
             message = tiny_guide.chat(CHATS[0], plan, max_tokens=most, temperature=1.0, seed=seed)

@@ -1,0 +1,145 @@
+"""A path to the end of an answer: symbols and the tokens that write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from guided.landing.byte_twin import ByteMatcher
+from guided.landing.effort import Effort
+from guided.landing.place import AnswerPlace, PlaceMap
+from guided.tracking.regions import RegionMap
+from guided.watchers.persistent_set import Mode
+
+__all__ = ["NOTHING", "EndPath", "remaining_from"]
+
+_FREE_TEXT = 64
+#: Places that take as long as one look whether the end of a path fits, and as looking at this many of its symbols.
+_CHECKED, _READ = 0.1, 600
+#: Comes after each key.
+_COLON = 0x3A
+#: The symbols of the end of a path that are tried before all of them.
+_BEGUN = 40
+
+
+class EndPath:
+    """``symbols`` end an answer; ``tokens`` write them and the end token, and are None until they are known.
+
+    ``size`` is an upper bound of their number: without ``tokens`` that of the symbols and the end token, or the smaller
+    one given, in which each of the first ``num_single`` symbols counts as a token.
+    """
+
+    __slots__ = ("_ids", "_positions", "num_single", "size", "symbols", "tokens")
+
+    def __init__(
+        self,
+        symbols: Sequence[int],
+        tokens: Sequence[int] | None = None,
+        *,
+        size: int | None = None,
+        num_single: int = 0,
+    ) -> None:
+        self.symbols = symbols
+        self.tokens = tokens
+        self.num_single = num_single
+        self.size = len(tokens) if tokens is not None else len(symbols) + 1 if size is None else size
+        self._ids: list[int] | None = None
+        self._positions: dict[int, list[int]] | None = None
+
+    def ids(self, matcher: ByteMatcher) -> list[int]:
+        """Return the symbols as ids of ``matcher``, any of the answer's."""
+        if self._ids is None:
+            self._ids = matcher.ids(self.symbols)
+        return self._ids
+
+    @property
+    def positions(self) -> dict[int, list[int]]:
+        """The indexes of each symbol, ascending."""
+        if self._positions is None:
+            self._positions = {}
+            for at, symbol in enumerate(self.symbols):
+                self._positions.setdefault(symbol, []).append(at)
+        return self._positions
+
+    def after(self, token: int, symbols: Sequence[int]) -> EndPath | None:
+        """Return what remains of the path after ``token``; None if ``token`` is not the next one on it."""
+        tokens, size = self.tokens, len(symbols)
+        if tokens is None:
+            is_next, tokens = bool(symbols) and tuple(self.symbols[:size]) == tuple(symbols), None
+        else:
+            is_next, tokens = bool(tokens) and tokens[0] == token, tokens[1:]
+        return EndPath(self.symbols[size:], tokens) if is_next else None
+
+    def from_symbol(self, at: int, regions: RegionMap) -> EndPath:
+        """Return the path from its symbol ``at`` on; what is left of a token counts as single symbols."""
+        if not at:
+            return self
+        symbols = self.symbols[at:]
+        if self.tokens is None:
+            return (
+                EndPath(symbols, size=self.size - at, num_single=self.num_single - at)
+                if at <= self.num_single
+                else (EndPath(symbols))
+            )
+        num = written = 0
+        while written < at:
+            written += len(regions.symbols(self.tokens[num]))
+            num += 1
+        return EndPath(symbols, size=written - at + len(self.tokens) - num, num_single=written - at)
+
+    def behind(self, symbols: Sequence[int]) -> EndPath:
+        """Return the path that writes ``symbols`` first."""
+        size = len(symbols)
+        single = size + (self.num_single if self.tokens is None else 0)
+        return EndPath((*symbols, *self.symbols), size=size + self.size, num_single=single) if size else self
+
+
+#: The empty path: nothing more must be written, for example because free text may be cut anywhere.
+NOTHING = EndPath((), ())
+
+
+def remaining_from(
+    matcher: ByteMatcher,
+    place: AnswerPlace,
+    places: PlaceMap,
+    path: EndPath,
+    effort: Effort,
+    after: int = -1,
+    written: int = -1,
+    *,
+    may_repeat: bool = False,
+) -> int:
+    """Return the last index after ``after`` from which the symbols of ``path`` end the answer from here, else -1.
+
+    ``path`` belongs to another place of the answer, after which ``written`` symbols were written, if that is known: the
+    rest of a text of one length may follow others.  ``may_repeat``: whether watchers are not asked.
+    """
+    mask = matcher.mask()
+    if not matcher.ends.isdisjoint(mask.ids):
+        return len(path.symbols)
+    in_string = place.scan is not None and place.scan.mode in (Mode.STRING, Mode.IN_KEY)
+    in_text = place.scan is None and mask.bytes.bit_count() > _FREE_TEXT
+    in_string = in_string and mask.allows(0x22)  # else a pattern wants more of it, and a part of the path may fit
+    found: list[int] = []
+    ends = places.regions.next_of_exits(place.position) if in_text else ()
+    for symbol, indexes in path.positions.items():
+        if mask.allows(symbol) and (symbol == 0x22 or not in_string):
+            found += [at for at in indexes if not at or not in_text or symbol >= 256 or symbol in ends]
+    if in_string:  # what has been written may only delay the path, or be a part of it
+        found += {0, written} & set(range(len(path.symbols)))
+    is_free = not (place.is_refused or places.has_unique or (place.scan and place.scan.mode) is Mode.NUMBER)
+    ids = path.ids(matcher)
+    kept = effort.left / 2  # for a search
+    for at in sorted((at for at in found if at > after), reverse=True):
+        if effort.left < kept or effort.is_spent:
+            break
+        effort.spend(_CHECKED)
+        if len(ids) - at > _BEGUN and not matcher.fits(path.symbols[at : at + _BEGUN]):
+            continue
+        effort.spend((len(ids) - at) / _READ)
+        if matcher.ends_after(ids[at:]):
+            rest = path.symbols[
+                at:
+            ]  # a part of a path has no more digits than the whole; without a key none is repeated
+            if may_repeat or (is_free and _COLON not in rest) or not places.refuses(place, rest):
+                return at
+    return -1

@@ -1,0 +1,243 @@
+"""The law of fits: an answer that ends within its budget is the model's own, whatever the budget."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from grammars.compose.compose import Parts, compose
+from grammars.plan.plan import Plan
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.values.format import Format
+from grammars.values.tool import Call, Tool
+from guided.engine.engine import Engine
+from guided.hf.model.wire_format import inference_of_template
+from guided.inspect.format_check import engine_for
+from guided.inspect.land import row_landing
+from guided.rows.sequence import RowSequence
+from guided.state.entry import Begin
+from special_tokens.errors import GuidedError
+from tests.cases import seeds
+from tests.made_up.tokenizers import small_tokenizer, small_tokens
+
+TEXT = {"type": "string"}
+EMAIL, TIME, UUID = ({"type": "string", "format": name} for name in ("email", "date-time", "uuid"))
+
+
+def shape(**members: Any) -> dict[str, Any]:
+    """An object; members whose names end with ``_`` are optional."""
+    required = [name for name in members if not name.endswith("_")]
+    properties = {name.strip("_"): schema for name, schema in members.items()}
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def kind(name: str, **members: Any) -> dict[str, Any]:
+    return shape(kind={"const": name}, **members)
+
+
+STEPS = {"anyOf": [kind("click", x={"type": "integer"}, y={"type": "integer"}), kind("type", text=TEXT, at=TIME),
+                   kind("wait", until=TIME, id=UUID)]}  # fmt: skip
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "search_web": shape(q=TEXT),
+    "read_file": shape(path=TEXT, limit_={"type": "integer", "minimum": 1}),
+    "send_email": shape(to=EMAIL, subject=TEXT, body=TEXT, cc_={"type": "array", "items": EMAIL}),
+    "book_room": shape(where=TEXT, begin=TIME, end_=TIME, id_=UUID),
+    "set_mode": shape(mode={"enum": ["off", "slow and careful", "fast"]}, level={"type": "number"}),
+    "do_steps": shape(steps={"type": "array", "items": STEPS, "minItems": 1}),
+    "get_user": shape(id=UUID, fields_={"type": "array", "items": {"enum": ["name", "email", "created_at"]}}),
+    "draw": shape(at={"anyOf": [shape(x={"type": "integer"}, y={"type": "integer"}), shape(name=TEXT, near=TEXT)]},
+                  color_={"type": "string", "pattern": "^#[0-9a-f]{6}$"}),
+}  # fmt: skip
+#: Words, and runs of marks, as the tokens of real vocabularies are.
+PIECES = (
+    " the", " a", " is", " to", " and", " at", " with", " about", " ok", "ing", "tion", "ent", "ed", "er", "on",
+    "al", "st", "true", "false", "null", '{"', '":', ' "', '",', '"}', '"}}', ' {"', " [", "}}", "\n\n", "think",
+    "name", "arguments", " meeting", " tide", " tables", "meeting", "example", ".org", ".com", "tool", "_call",
+    "function", "parameter", "</", ">\n", "search", "_web", "send", "_email", "email", "read", "_file", "book",
+    "_room", "set", "_mode", "do", "_steps", "get", "_user", "draw", "off", "slow", "careful", "fast", "kind",
+    "steps", "click", "type", "wait", "until", "subject", "body", "where", "begin", "end", "text", "path", "limit",
+    "fields", "created", "_at", "color", "near", "level", "mode", "answer", "yes", "no", "who", "aa", "aaaa",
+    "aaaaaaaa",
+)  # fmt: skip
+WORDS_OF_TEXT = ("a", "meeting", "with Ada", "about the tide tables", "naïve", "x < y", "at 9:30", "2026", "ok.")
+
+
+def value(schema: Any, chance: random.Random) -> Any:
+    """A random value of a schema, as a model would write one."""
+    if "anyOf" in schema:
+        return value(chance.choice(schema["anyOf"]), chance)
+    if "const" in schema or "enum" in schema:
+        return schema["const"] if "const" in schema else chance.choice(schema["enum"])
+    if schema["type"] == "object":
+        needed = schema["required"]
+        some = [name for name in schema["properties"] if name in needed or chance.random() < 0.6]
+        return {name: value(schema["properties"][name], chance) for name in some}
+    if schema["type"] == "array":
+        return [value(schema["items"], chance) for _ in range(chance.randint(schema.get("minItems", 0), 3))]
+    if schema["type"] == "integer":
+        return chance.choice([1, 7, 40, 1200])
+    if schema["type"] == "number":
+        return chance.choice([0.5, 3, 12.25])
+    match schema.get("format"):
+        case "email":
+            return chance.choice(["ada@example.org", "b.c@example.com", "grace.hopper@navy.example.org"])
+        case "date-time":
+            return chance.choice(["2026-03-01T09:30:00Z", "2026-11-27T23:59:59.125+02:00"])
+        case "uuid":
+            return chance.choice(["0b6f3f6e-8c2e-4f4e-9f6a-3a1d5c7e9b10", "a3bb189e-8bf9-3888-9912-ace4e6543002"])
+    if "pattern" in schema:
+        return f"#{chance.randrange(1 << 24):06x}"
+    return " ".join(chance.sample(WORDS_OF_TEXT, chance.randint(1, 3)))
+
+
+class Case(NamedTuple):
+    plan: Plan
+    engine: Engine
+    begin: Begin
+    tokens: list[int]
+    reasons: bool  #: whether a part of the answer is reasoning
+
+
+@lru_cache
+def engine_of(name: str, as_text: bool) -> tuple[Format, Engine]:
+    """A format and an engine whose markers are tokens, or ``as_text``: all but the ends are text."""
+    found, _ = inference_of_template((folder() / f"{name}.jinja").read_text())
+    ends = (*found.format.ends.content, *found.format.ends.calls)
+    markers = tuple(
+        dict.fromkeys(
+            (*(() if as_text else (token.text for token in engine_for(found.format).tokens.facts.added)), *ends)
+        )
+    )
+    text = small_tokenizer(markers, words=PIECES, special=markers)
+    return found.format, Engine(text, small_tokens(text, eos=ends))
+
+
+def folder() -> Path:
+    shared = Path(os.environ.get("GUIDED_SHARED", Path(__file__).resolve().parents[4] / "shared"))
+    return shared / "data" / "templates"
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in folder().glob("*.jinja")) or ["absent"]
+
+
+def texts(format: Format, calls: Sequence[Call], tools: dict[str, Tool], chance: random.Random) -> Iterator[str]:
+    """Texts of a section of calls, from bare to framed, one of which the plan lets the model write."""
+    form = format.tool_calls
+    assert form is not None
+    text = syntax(form.syntax).render(form, calls, tools)
+    for lead in ("", form.gap_without_text, format.content.opening, format.content.start):
+        yield lead + text
+
+
+def case(name: str, as_text: bool, mode: str, chance: random.Random) -> Case | None:
+    """A random plan of a template and an answer under it; None if no text is the plan's."""
+    format, engine = engine_of(name, as_text)
+    if format.tool_calls is None or (mode == "reason" and format.reasoning is None):
+        return None
+    some = chance.sample(list(SCHEMAS), 3)
+    tools = {tool: Tool(tool, parameters=SCHEMAS[tool]) for tool in some}
+    chosen = chance.choice(some)
+    choice: Any = {"named": {"type": "function", "function": {"name": chosen}}, "auto": "auto", "text": "auto"}
+    answer = shape(answer={"enum": ["yes", "no"]}, who=EMAIL)
+    parts = Parts(
+        tools=list(tools.values()),
+        tool_choice=choice.get(mode, "auto" if mode == "format" else "required"),
+        thinking=mode == "reason" if format.reasoning is not None else None,
+        response_format=answer if mode == "format" else SCHEMAS[chosen] if mode == "json" else None,
+    )
+    if mode == "json":
+        parts = Parts(response_format=SCHEMAS[chosen], thinking=parts.thinking)
+    try:
+        plan = compose(parts, tokens=engine.tokens, format=format)
+    except GuidedError:
+        return None
+    calls = [Call(chosen, value(SCHEMAS[chosen], chance), "call00001")]
+    if mode == "auto" and form_allows_two(format) and chance.random() < 0.4:
+        other = chance.choice(some)
+        calls.append(Call(other, value(SCHEMAS[other], chance), "call00002"))
+    begin = Begin("fresh")
+    if mode == "json":
+        plain = json.dumps(value(SCHEMAS[chosen], chance), ensure_ascii=False)
+        written = [format.content.start + plain + format.content.end, plain]
+    elif mode == "text":
+        plain = " ".join(chance.choices(WORDS_OF_TEXT, k=8))
+        written = [format.content.start + plain + format.content.end, plain]
+    else:
+        try:
+            written = [*texts(format, calls, tools, chance)]
+        except GuidedError:  # a syntax that cannot write the value
+            return None
+    if format.reasoning is not None and mode == "reason":
+        thought = " ".join(chance.choices(WORDS_OF_TEXT, k=10))
+        form = format.reasoning
+        written = [begun + thought + form.end + text for text in written for begun in (form.start, "")]
+    elif format.reasoning is not None:
+        written = [*written, *(format.reasoning.empty + text for text in written)]
+    for text in written:
+        for end in (*format.ends.calls, *format.ends.content):
+            for entry in plan.entries:
+                begin = Begin(entry.name)
+                tokens = [*engine.tokenize(text), *engine.tokenize(end)]
+                row = RowSequence(plan, engine, begin=begin)
+                row.extend(tokens)
+                if row.error is None and row.is_done and row.num_tokens == len(tokens):
+                    return Case(plan, engine, begin, tokens, mode == "reason")
+    return None
+
+
+def form_allows_two(format: Format) -> bool:
+    form = format.tool_calls
+    return form is not None and form.max_calls != 1
+
+
+def reserve_of(found: Case) -> int:
+    """The most that reasoning leaves for the values after it."""
+    control = row_landing(found.plan, found.engine, found.begin, 100_000).control
+    return control.reserve if control is not None else 0
+
+
+def refused(found: Case, most: int) -> int | None:
+    """The index of the first token of the answer that landing refuses under a budget; None if there is none."""
+    row = RowSequence(
+        found.plan, found.engine, begin=found.begin, landing=row_landing(found.plan, found.engine, found.begin, most)
+    )
+    for at, token in enumerate(found.tokens):
+        if row.is_landing():
+            assert row.landing is not None
+            if not row.lands(token, row.landing.step_effort()):
+                return at
+        row.extend([token])
+    return None
+
+
+MODES = ("required", "auto", "named", "format", "reason", "json", "text")
+
+
+@pytest.mark.parametrize("seed", seeds(12, default=1))
+@pytest.mark.parametrize("as_text", [False, True], ids=["tokens", "text"])
+@pytest.mark.parametrize("name", names())
+def test_an_answer_that_fits_is_the_models_own(name: str, as_text: bool, seed: int) -> None:
+    if name == "absent":
+        pytest.skip("needs the shared chat templates, which are absent")
+    chance = random.Random(f"{name} {as_text} {seed}")
+    num = 0
+    for mode in MODES:
+        found = case(name, as_text, mode, chance)
+        if found is None:
+            continue
+        size = len(found.tokens)
+        for most in (*(size + extra for extra in (0, 1, 2, 5, 20)), 2 * size, 3 * size, 5 * size):
+            at = refused(found, most + (reserve_of(found) if found.reasons else 0))
+            if at is not None:
+                text = b"".join(map(found.engine.token_bytes, found.tokens))
+                pytest.fail(f"{mode}: {most - size} more than {size} tokens: token {at} of {text!r} is refused")
+            num += 1
+    assert num
