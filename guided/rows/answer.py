@@ -17,15 +17,14 @@ from guided.output.answer_end import end_of_answer
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import (
     CallIds,
-    ContentDelta,
     Event,
     MakeId,
     OutputParser,
-    ReasoningDelta,
-    ToolCallArguments,
     ToolCallEnd,
+    joined,
 )
 from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
+from guided.rows.alone import alone, completed, contained
 from guided.rows.sequence import OnError, RowSequence, matcher_of
 from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin
@@ -42,7 +41,7 @@ class RowAnswer:
 
     Tokens come in with `push` and `push_forced`; `read` returns the events that they make certain;
     `message` is the finished answer.  Stops are matched once, where tokens come in, and text is parsed once, when it
-    is read.  Errors stay in the answer: only `message` and `read` may raise, and only for faults of the program.
+    is read.  Errors stay in the answer: no method raises what `contained` holds.
     """
 
     def __init__(
@@ -140,10 +139,10 @@ class RowAnswer:
             return  # a stop ended it
         self._end = len(self.tokens) - 1
 
-    def fail(self, error: GuidedError) -> None:
-        """End the answer with ``error``, which is not one of its guidance."""
-        if self._error is None:
-            self._error = error
+    def fail(self, raised: BaseException) -> None:
+        """End the answer with what was raised in it outside its guidance; the first error stays."""
+        error = contained(raised, self.number, len(self.tokens))
+        self._error = self._error or error
 
     # -- events out
 
@@ -152,37 +151,49 @@ class RowAnswer:
 
         Text of one kind that is certain at once is one event.
         """
+        return alone(self.fail, [], self._read)
+
+    def _read(self) -> list[Event]:
         size = len(self.tokens) if self._end is None else self._end
         while size > self._num_read and self.tokens[size - 1] in self._ends:
             size -= 1  # it ends the answer unless the row goes on
-        events, num_calls = _feed(self._parser, self.tokens[:size], self._num_read, _answer_landed(self.sequence))
-        self._num_read = size
+        first, self._num_read = self._num_read, size  # what raises is not read again
+        events, num_calls = _feed(self._parser, self.tokens[:size], first, _answer_landed(self.sequence))
         self._num_calls += num_calls
-        events = _joined(events)
+        events = joined(events)
         self._builder.add(events)
         return events
 
     def partial(self) -> Any:
         """Return what is final of the response format's value so far, as ``message.partial``."""
-        return self._builder.partial()
+        return alone(self.fail, None, self._builder.partial)
 
     def finish(self) -> list[Event]:
         """Return the last events: what was held back comes out.  Nothing may come in any more."""
         if self._is_finished:
             return []
         row = self.sequence if isinstance(self.sequence, RowSequence) else None
-        if self._end is None and row is not None and self.tokens and _may_have_ended(row):
+        if self._end is None and row is not None and self.tokens and alone(self.fail, False, _may_have_ended, row):
             self._end = len(self.tokens) - 1
         events = self.read()
         self._is_finished = True
         is_cut = self._end is None and (row is None or not row.state.is_stopped)
-        last = self._parser.finish(is_cut=is_cut)
-        self._builder.add(last)
+        last: list[Event] = alone(self.fail, [], self._last, is_cut)
         return [*events, *last]
+
+    def _last(self, is_cut: bool) -> list[Event]:
+        events = self._parser.finish(is_cut=is_cut)
+        self._builder.add(events)
+        return events
 
     def message(self, usage: Usage | None = None) -> Message:
         """Return the finished answer; ``usage`` counts the work of the model that it took."""
         self.finish()
+        usage = replace(usage or Usage(), prompt_tokens=self.prompt_tokens)
+        unread = self._builder.unread(usage, self.error, self.tokens)
+        return completed(unread, self.number, lambda _: self._whole(usage))
+
+    def _whole(self, usage: Usage) -> Message:
         row = self.sequence if isinstance(self.sequence, RowSequence) else None
         message = _message(
             self._builder,
@@ -211,14 +222,12 @@ def read_answer(
     begin: Begin = FRESH,
     sequence: RowSequence | UnguidedSequence | None = None,
     prompt_tokens: int = 0,
-    error: GuidedError | None = None,
     make_call_id: MakeId | None = None,
 ) -> Message:
     """Return the message of one row from the tokens after its prompt, padding included.
 
     Works without the sequence that wrote them (then counters are 0): the first end or the first stop ends the answer,
-    whatever follows it (see `end_of_answer`).  ``error`` is the error that ended the row from outside its guidance;
-    ``make_call_id`` makes the ids of tool calls.
+    whatever follows it (see `end_of_answer`).  ``make_call_id`` makes the ids of tool calls.
     """
     row = sequence if isinstance(sequence, RowSequence) else None
     stop = row.state.stop_reason if row is not None else None
@@ -230,8 +239,8 @@ def read_answer(
     body = tokens[:cut]
     if row is not None and row.error is None and len(row.state.tokens) < len(body):
         body = tokens[: len(row.state.tokens)]
-    if row is not None and row.has_failed:
-        body, cut = tokens[: len(row.state.tokens)], None
+    if sequence is not None and sequence.has_failed:
+        body, cut = tokens[: sequence.num_tokens], None
     builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
     parser = parser_of(plan, engine, begin, make_call_id=make_call_id)
     is_separated = isinstance(plan, Plan) and len(body) > 0 and body[-1] in plan.end_ids()  # before an end of its own
@@ -250,8 +259,8 @@ def read_answer(
         row_stopped=row is not None and row.state.is_stopped,
         prompt_tokens=prompt_tokens,
         guidance=sequence.guidance() if sequence is not None else Guidance(),
-        error=error or (sequence.error if sequence is not None else None),
-        freed=error is None and row is not None and not row.has_failed,
+        error=sequence.error if sequence is not None else None,
+        freed=row is not None and not row.has_failed,
     )
     return _with_landing(message, row, num_calls)
 
@@ -293,22 +302,6 @@ def _with_landing(message: Message, row: RowSequence | None, num_calls: int) -> 
     if _answer_landed(row) is not None:
         calls = (*calls[:num_calls], *(replace(call, landed=True) for call in calls[num_calls:]))
     return replace(message, landed=begun, tool_calls=calls)
-
-
-def _joined(events: Sequence[Event]) -> list[Event]:
-    """Return the events with adjacent text of one kind as one."""
-    out: list[Event] = []
-    for event in events:
-        last = out[-1] if out else None
-        if isinstance(last, ContentDelta) and isinstance(event, ContentDelta):
-            out[-1] = ContentDelta(last.text + event.text)
-        elif isinstance(last, ReasoningDelta) and isinstance(event, ReasoningDelta):
-            out[-1] = ReasoningDelta(last.text + event.text)
-        elif isinstance(last, ToolCallArguments) and isinstance(event, ToolCallArguments) and last.index == event.index:
-            out[-1] = ToolCallArguments(event.index, last.text + event.text)
-        else:
-            out.append(event)
-    return out
 
 
 def _may_have_ended(row: RowSequence) -> bool:

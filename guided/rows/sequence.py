@@ -19,13 +19,14 @@ from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.landing.control import RowLanding
 from guided.landing.effort import Effort
+from guided.rows.alone import alone, contained
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
 from guided.stops.automaton import compile_stops
 from guided.stops.matcher import StopMatcher
 from guided.tracking.regions import RegionMap
-from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError, TokenRefused
+from special_tokens.errors import GuidedError, LimitExceeded, RequestError, TokenRefused
 
 __all__ = ["OnError", "RowSequence", "check_on_error", "matcher_of"]
 
@@ -42,7 +43,7 @@ def check_on_error(value: object) -> None:
 
 
 class RowSequence:
-    """The guidance of one row.  Errors stay in the row: no method raises if the engine fails.
+    """The guidance of one row.  Errors stay in the row: no method raises what `contained` holds.
 
     A row may be rolled back to any earlier position; an error after that position is then forgotten.  ``max_rollbacks``
     ends a row that is rolled back more often (None: no limit).  ``landing`` keeps the way to the end of the
@@ -111,7 +112,7 @@ class RowSequence:
             return None
         try:
             return state.token_mask()
-        except GuidanceError as error:
+        except BaseException as error:
             self._fail(error)
             return None
 
@@ -121,7 +122,7 @@ class RowSequence:
             return False
         try:
             return self.landing.is_near(self.state)
-        except GuidanceError as error:
+        except BaseException as error:
             self._fail(error)
             return False
 
@@ -159,7 +160,8 @@ class RowSequence:
         try:
             if self.error is None and (not self.state.allows(token) or token in self.state.open_end_ids()):
                 return True
-        except GuidanceError:
+        except BaseException as error:
+            contained(error, self.row, self.num_tokens)
             return True
         if self.error is None and self.ends_by_id:
             return False
@@ -185,7 +187,9 @@ class RowSequence:
                 self._commit(token)
             if self.error is not None:
                 if self.stops is not None and not self.is_done:
-                    self.stops.feed(tokens[i:])  # the row goes on without guidance, its stops stay
+                    alone(
+                        self.fail, None, self.stops.feed, tokens[i:]
+                    )  # the row goes on without guidance, its stops stay
                 return
 
     def _commit(self, token: int, *, forced: bool = False) -> None:
@@ -194,11 +198,11 @@ class RowSequence:
                 self.state.commit_forced(token)
             else:
                 self.state.commit((token,))
-        except GuidanceError as error:
+        except BaseException as error:
             self._fail(error, token)
             return
         if self.stops is not None and not self.state.is_stopped:
-            self.stops.push(token, self.state.last_move)
+            alone(self.fail, None, self.stops.push, token, self.state.last_move)
 
     def forced_run(self, room: int) -> list[int]:
         """Commit the tokens that are forced from here on, ``room`` at most, and return them.
@@ -209,7 +213,7 @@ class RowSequence:
         while len(out) < room and self.is_guided:
             try:
                 token = self.state.forced_next()
-            except GuidanceError as error:
+            except BaseException as error:
                 self._fail(error)
                 break
             if token is None:
@@ -225,13 +229,13 @@ class RowSequence:
         if self.error is not None:
             if self._holds(generated, same):
                 if self.stops is not None and self.on_error == "unconstrained":
-                    self.stops.sync(generated)
+                    alone(self.fail, None, self.stops.sync, generated)
                 return
+            if self.error.__cause__ is not None:  # where it was raised, the state may be half changed
+                self.restart()
+                same = 0
             self.error = self._refused = None
-        if same < self.num_tokens:
-            self._rollback(self.num_tokens - same)
-        if self.stops is not None:
-            self.stops.rollback(max(0, self.stops.num_tokens - same))
+        self._rollback(same)
         self.extend(generated[same:])
 
     def is_at(self, generated: Sequence[int]) -> bool:
@@ -260,9 +264,14 @@ class RowSequence:
             return False
         return self._refused is None or (len(generated) > same and generated[same] == self._refused)
 
-    def _rollback(self, num_tokens: int) -> None:
+    def _rollback(self, size: int) -> None:
+        """Undo the tokens after the first ``size``."""
         try:
-            self.state.rollback(num_tokens)
+            if self.stops is not None:
+                self.stops.rollback(max(0, self.stops.num_tokens - size))
+            if size == self.num_tokens:
+                return
+            self.state.rollback(self.num_tokens - size)
             if self.landing is not None:
                 self.landing.rolled_back(self.num_tokens)
             if self.max_rollbacks is not None and self.state.counters.rollbacks > self.max_rollbacks:
@@ -271,15 +280,17 @@ class RowSequence:
                     place=f"token {self.num_tokens}",
                     expected=f"at most {self.max_rollbacks} times (max_rollbacks)",
                 )
-        except GuidanceError as error:
+        except BaseException as error:
             self._fail(error)
 
-    def fail(self, error: GuidanceError) -> None:
-        """End the row with ``error`` from outside, whatever ``on_error`` says; the first error of a row stays."""
-        if self.error is None:
+    def fail(self, raised: BaseException) -> None:
+        """End the row with what was raised outside, whatever ``on_error`` says; the error that ended it stays."""
+        error = contained(raised, self.row, self.num_tokens)
+        if not self.has_failed:
             self.error = self._final = error
 
-    def _fail(self, error: GuidanceError, refused: int | None = None) -> None:
+    def _fail(self, raised: BaseException, refused: int | None = None) -> None:
+        error = contained(raised, self.row, self.num_tokens)
         error.hint = error.hint or f"row {self.row}; the other rows are not touched"
         self.error = error
         self._refused = refused if isinstance(error, TokenRefused) else None

@@ -47,15 +47,13 @@ class StopMatcher:
     """
 
     __slots__ = ("_automaton", "_begin", "_nodes", "_search", "_steps", "_tokens", "hit")
+    hit: StopHit | None
 
     def __init__(self, automaton: StopAutomaton, *, entry: str = "fresh") -> None:
         self._automaton = automaton
         self._steps = automaton.steps
         self._begin = automaton.begin(entry)
-        self._nodes: list[int] = [self._begin]
-        self._tokens: list[int] = []
-        self._search = PatternSearch(automaton.pattern) if automaton.pattern is not None else None
-        self.hit: StopHit | None = None
+        self.reset()
 
     @property
     def stops(self) -> Stops:
@@ -133,7 +131,11 @@ class StopMatcher:
 
     def reset(self) -> None:
         """Undo all tokens."""
-        self.rollback(len(self._tokens))
+        self._nodes: list[int] = [self._begin]
+        self._tokens: list[int] = []
+        pattern = self._automaton.pattern
+        self._search = PatternSearch(pattern) if pattern is not None else None
+        self.hit = None
 
     def fork(self) -> StopMatcher:
         """Return an independent copy at the same position."""

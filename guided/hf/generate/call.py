@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,7 +23,8 @@ from guided.hf.model.tokenizer import eos_ids, logits_widths
 from guided.inspect.land import row_landing
 from guided.landing.control import RowLanding
 from guided.landing.options import Budgeting, checked_max_tokens
-from guided.output.message import Message, Prompt
+from guided.output.message import Message, MessageBuilder, Prompt, Usage
+from guided.rows.alone import completed
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
 from guided.rows.sequence import OnError, RowSequence, check_on_error
@@ -181,23 +183,22 @@ def read_messages(
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
         end_cut_rows(context, inputs.session, output, rows, generated, inputs.num_rows)
-    prompts = [Prompt(ids, chat) for ids, chat in zip(inputs.prompt_ids, inputs.chats, strict=True)]
-    found = [
-        read_answer(
-            tokens,
-            plans[r // expand],
-            context.engine,
-            begin=inputs.begins[r // expand],
-            sequence=rows[r],
-            prompt_tokens=len(inputs.prompt_ids[r // expand]),
-        )
-        for r, tokens in enumerate(generated)
-    ]
-    for r, message in enumerate(found):
-        notes = message.notes
-        if isinstance(plans[r // expand], Plan) and rows[r] is None:
-            notes += ("nothing guided this text: generate was called without guide.generate_kwargs(inputs, plans)",)
-        found[r] = replace(message, prompt=prompts[r // expand], notes=notes)
+
+    def read(r: int, unread: Message) -> Message:
+        plan, begin = plans[r // expand], inputs.begins[r // expand]
+        used = unread.usage.prompt_tokens
+        message = read_answer(generated[r], plan, context.engine, begin=begin, sequence=rows[r], prompt_tokens=used)
+        if not isinstance(plan, Plan) or rows[r] is not None:
+            return message
+        note = "nothing guided this text: generate was called without guide.generate_kwargs(inputs, plans)"
+        return replace(message, notes=(*message.notes, note))
+
+    found: list[Message] = []
+    for r, (row, tokens) in enumerate(zip(rows, generated, strict=True)):
+        prompt = Prompt(inputs.prompt_ids[r // expand], inputs.chats[r // expand])
+        kept = tokens if row is None else tokens[: row.num_tokens]
+        unread = MessageBuilder(None).unread(Usage(prompt_tokens=len(prompt.token_ids)), None, kept)
+        found.append(replace(completed(unread, r, partial(read, r)), prompt=prompt))
     return found
 
 

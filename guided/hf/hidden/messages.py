@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import index
 from typing import Any, Literal, get_args
 
@@ -16,6 +17,7 @@ from guided.hf.hidden.self_test import check_hidden_states
 from guided.hf.hidden.settings import HiddenStates
 from guided.hidden_state import LastHiddenState, Vectors
 from guided.output.message import Message
+from guided.rows.alone import completed
 from special_tokens.errors import RequestError, shown
 
 __all__ = ["StateKind", "answer_states", "with_last_states"]
@@ -38,24 +40,29 @@ def with_last_states(
     """
     found: dict[int, torch.Tensor] = {}
     missing: dict[int, Wanted] = {}
-    for r, message in enumerate(messages):
+
+    def look_up(r: int, message: Message) -> Message:
         ids = _ids(message)
         pair = states.around(r, len(ids) - 1) if states is not None else None
         if pair is not None:
             found[r] = pair
         elif message.token_ids:
             missing[r] = Wanted(ids, 2)
+        return message
+
+    messages = [completed(message, r, partial(look_up, r)) for r, message in enumerate(messages)]
     computed = states_of(model, list(missing.values()), batch_size=settings.max_prefill_batch_size, pool=pool)
     pairs = found | dict(zip(missing, computed, strict=True))
-    out = []
-    for r, message in enumerate(messages):
-        if r in pairs:
-            producing, at_token = _on_host(pairs[r])
-            position = len(_ids(message)) - 1
-            state = LastHiddenState(producing, at_token, position, "hybrid" if r in found else "prefill")
-            message = replace(message, last_hidden_state=state)
-        out.append(message)
-    return out
+
+    def fill_in(r: int, message: Message) -> Message:
+        if r not in pairs:
+            return message
+        producing, at_token = _on_host(pairs[r])
+        position = len(_ids(message)) - 1
+        state = LastHiddenState(producing, at_token, position, "hybrid" if r in found else "prefill")
+        return replace(message, last_hidden_state=state)
+
+    return [completed(message, r, partial(fill_in, r)) for r, message in enumerate(messages)]
 
 
 def answer_states(

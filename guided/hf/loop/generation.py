@@ -8,6 +8,7 @@ import logging
 import weakref
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -34,6 +35,7 @@ from guided.inspect.land import row_landing
 from guided.inspect.trace import build_trace
 from guided.landing.options import Budgeting
 from guided.output.message import Message, Prompt, Usage
+from guided.rows.alone import completed
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
 from guided.sampling import RowSampling, TokenLogprob
@@ -232,6 +234,10 @@ class Generation:
         )
         prompt = Prompt(self.inputs.prompt_ids[r], self.inputs.chats[r])
         message = replace(message, notes=(*message.notes, *self._notes), prompt=prompt)
+        return completed(message, r, partial(self._recorded, r))
+
+    def _recorded(self, r: int, message: Message) -> Message:
+        """Return the message of row ``r`` with what the recorder knows of it."""
         if self._recorder is None or r not in self._recorder.rows:
             return message
         plan, engine = self.plans[r], self.context.engine
