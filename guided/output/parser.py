@@ -41,7 +41,6 @@ __all__ = [
     "ToolCallEnd",
     "ToolCallStart",
     "UnfinishedMarkup",
-    "joined",
 ]
 
 
@@ -102,22 +101,6 @@ MakeId: TypeAlias = Callable[[str, int], str]
 
 _TOKEN = 256
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
-
-
-def joined(events: Sequence[Event]) -> list[Event]:
-    """Return the events with adjacent text of one kind as one."""
-    out: list[Event] = []
-    for event in events:
-        last = out[-1] if out else None
-        if isinstance(last, ContentDelta) and isinstance(event, ContentDelta):
-            out[-1] = ContentDelta(last.text + event.text)
-        elif isinstance(last, ReasoningDelta) and isinstance(event, ReasoningDelta):
-            out[-1] = ReasoningDelta(last.text + event.text)
-        elif isinstance(last, ToolCallArguments) and isinstance(event, ToolCallArguments) and last.index == event.index:
-            out[-1] = ToolCallArguments(event.index, last.text + event.text)
-        else:
-            out.append(event)
-    return out
 
 
 class OutputParser:

@@ -120,11 +120,7 @@ class RowSequence:
         """Whether the next token must be one that `lands`: the budget may not hold what another makes necessary."""
         if self.landing is None or not self.is_guided:
             return False
-        try:
-            return self.landing.is_near(self.state)
-        except BaseException as error:
-            self._fail(error)
-            return False
+        return alone(self._fail, False, self.landing.is_near, self.state)
 
     def lands(self, token: int, effort: Effort) -> bool:
         """Whether the answer can still end within its budget after ``token``; see `LandingControl.allows`."""
@@ -187,9 +183,8 @@ class RowSequence:
                 self._commit(token)
             if self.error is not None:
                 if self.stops is not None and not self.is_done:
-                    alone(
-                        self.fail, None, self.stops.feed, tokens[i:]
-                    )  # the row goes on without guidance, its stops stay
+                    # The row goes on without guidance, its stops stay.
+                    alone(self.fail, None, self.stops.feed, tokens[i:])
                 return
 
     def _commit(self, token: int, *, forced: bool = False) -> None:
@@ -211,11 +206,7 @@ class RowSequence:
         """
         out: list[int] = []
         while len(out) < room and self.is_guided:
-            try:
-                token = self.state.forced_next()
-            except BaseException as error:
-                self._fail(error)
-                break
+            token = alone(self._fail, None, self.state.forced_next)
             if token is None:
                 break
             self._commit(token, forced=True)
@@ -269,8 +260,6 @@ class RowSequence:
         try:
             if self.stops is not None:
                 self.stops.rollback(max(0, self.stops.num_tokens - size))
-            if size == self.num_tokens:
-                return
             self.state.rollback(self.num_tokens - size)
             if self.landing is not None:
                 self.landing.rolled_back(self.num_tokens)

@@ -47,13 +47,15 @@ class StopMatcher:
     """
 
     __slots__ = ("_automaton", "_begin", "_nodes", "_search", "_steps", "_tokens", "hit")
-    hit: StopHit | None
 
     def __init__(self, automaton: StopAutomaton, *, entry: str = "fresh") -> None:
         self._automaton = automaton
         self._steps = automaton.steps
         self._begin = automaton.begin(entry)
-        self.reset()
+        self._nodes: list[int] = [self._begin]
+        self._tokens: list[int] = []
+        self._search = PatternSearch(automaton.pattern) if automaton.pattern is not None else None
+        self.hit: StopHit | None = None
 
     @property
     def stops(self) -> Stops:
@@ -95,13 +97,14 @@ class StopMatcher:
         step = self._steps.get(node << 32 | token)
         if step is None:
             step = self._automaton.learn(node, token, move)
-        self._tokens.append(token)
         if self._search is None and step.__class__ is int:  # the usual case
+            self._tokens.append(token)
             self._nodes.append(step)
             return None
         found = None if isinstance(step, int) else step
         if self._search is not None:
             found = self._search.push(self._automaton, node, token, found, move)
+        self._tokens.append(token)
         self._nodes.append(step if isinstance(step, int) else node)
         if found is not None:
             self.hit = self._hit(found)
@@ -131,11 +134,7 @@ class StopMatcher:
 
     def reset(self) -> None:
         """Undo all tokens."""
-        self._nodes: list[int] = [self._begin]
-        self._tokens: list[int] = []
-        pattern = self._automaton.pattern
-        self._search = PatternSearch(pattern) if pattern is not None else None
-        self.hit = None
+        self.rollback(len(self._tokens))
 
     def fork(self) -> StopMatcher:
         """Return an independent copy at the same position."""

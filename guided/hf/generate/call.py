@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -23,8 +22,7 @@ from guided.hf.model.tokenizer import eos_ids, logits_widths
 from guided.inspect.land import row_landing
 from guided.landing.control import RowLanding
 from guided.landing.options import Budgeting, checked_max_tokens
-from guided.output.message import Message, MessageBuilder, Prompt, Usage
-from guided.rows.alone import completed
+from guided.output.message import Message, Prompt
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
 from guided.rows.sequence import OnError, RowSequence, check_on_error
@@ -183,22 +181,18 @@ def read_messages(
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
         end_cut_rows(context, inputs.session, output, rows, generated, inputs.num_rows)
-
-    def read(r: int, unread: Message) -> Message:
-        plan, begin = plans[r // expand], inputs.begins[r // expand]
-        used = unread.usage.prompt_tokens
-        message = read_answer(generated[r], plan, context.engine, begin=begin, sequence=rows[r], prompt_tokens=used)
-        if not isinstance(plan, Plan) or rows[r] is not None:
-            return message
-        note = "nothing guided this text: generate was called without guide.generate_kwargs(inputs, plans)"
-        return replace(message, notes=(*message.notes, note))
-
     found: list[Message] = []
     for r, (row, tokens) in enumerate(zip(rows, generated, strict=True)):
-        prompt = Prompt(inputs.prompt_ids[r // expand], inputs.chats[r // expand])
-        kept = tokens if row is None else tokens[: row.num_tokens]
-        unread = MessageBuilder(None).unread(Usage(prompt_tokens=len(prompt.token_ids)), None, kept)
-        found.append(replace(completed(unread, r, partial(read, r)), prompt=prompt))
+        p = r // expand
+        prompt = Prompt(inputs.prompt_ids[p], inputs.chats[p])
+        used = len(prompt.token_ids)
+        message = read_answer(
+            tokens, plans[p], context.engine, begin=inputs.begins[p], sequence=row, prompt_tokens=used, number=r
+        )
+        notes = message.notes
+        if isinstance(plans[p], Plan) and row is None:
+            notes += ("nothing guided this text: generate was called without guide.generate_kwargs(inputs, plans)",)
+        found.append(replace(message, prompt=prompt, notes=notes))
     return found
 
 

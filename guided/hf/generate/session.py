@@ -270,9 +270,7 @@ class Session:
             elif row.is_done and (self.expand > 1 or isinstance(row, RowSequence)):
                 # A row that has ended writes its end again: beam search may go on with it, and sampling fails for
                 # the whole batch where others leave it no score.
-                end: tuple[int, ...] = ()
-                if isinstance(row, RowSequence):
-                    end = alone(row.fail, end, row.state.open_end_ids)
+                end = alone(row.fail, (), row.state.open_end_ids) if isinstance(row, RowSequence) else ()
                 out.append(RowMask(r, from_ids(end or [self.filler], self.engine.vocab_size), has_ended=True))
         return out
 

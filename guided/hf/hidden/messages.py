@@ -40,17 +40,13 @@ def with_last_states(
     """
     found: dict[int, torch.Tensor] = {}
     missing: dict[int, Wanted] = {}
-
-    def look_up(r: int, message: Message) -> Message:
+    for r, message in enumerate(messages):
         ids = _ids(message)
         pair = states.around(r, len(ids) - 1) if states is not None else None
         if pair is not None:
             found[r] = pair
         elif message.token_ids:
             missing[r] = Wanted(ids, 2)
-        return message
-
-    messages = [completed(message, r, partial(look_up, r)) for r, message in enumerate(messages)]
     computed = states_of(model, list(missing.values()), batch_size=settings.max_prefill_batch_size, pool=pool)
     pairs = found | dict(zip(missing, computed, strict=True))
 

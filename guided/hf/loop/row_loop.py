@@ -10,8 +10,9 @@ they differ.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -273,13 +274,8 @@ class RowLoop:
             places = [i for i in places if self._goes_on_in_draft(i)]
         if self.states is not None:
             ended = [(row.number, row.size) if row.is_done else None for row in self._active]
-            states, kept = self.states, [len(ids) for ids in self.cache.ids]
-
-            def take(places: Collection[int]) -> None:
-                of = [row if i in places else None for i, row in enumerate(ended)]
-                states.take(self.cache.hidden, shown, kept, of)
-
-            together([row.answer.fail for row in self._active], take)
+            take = partial(self.states.take, self.cache.hidden, shown, [len(ids) for ids in self.cache.ids])
+            together([row.answer.fail for row in self._active], take, ended, None)
         return written
 
     def _goes_on_in_draft(self, place: int) -> bool:
@@ -326,13 +322,8 @@ class RowLoop:
         if best is not None:
             sound &= best.isfinite()
         if self.recorder is not None:
-            recorder = self.recorder
-
-            def record(places: Collection[int]) -> None:
-                of = [row.number if i in places and not row.is_done else -1 for i, row in enumerate(active)]
-                recorder.record(raw, scores, tokens, of)
-
-            together([answer.fail for answer in answers], record)
+            record = partial(self.recorder.record, raw, scores, tokens)
+            together([answer.fail for answer in answers], record, [-1 if r.is_done else r.number for r in active], -1)
         host = self._on_host(tokens, sound)
         self.masks.count(answers, host[3:] or None)
         self._commit(active, host, written)
