@@ -49,7 +49,7 @@ class RowMask:
     overridden: bool = False
     rescued: bool = False
     unsound: bool = False
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 def apply_masks(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:

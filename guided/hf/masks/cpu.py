@@ -99,7 +99,7 @@ class HostLink:
         for mask, form in zip(masks, forms, strict=True):
             try:
                 self._mask_row(raw[mask.row], out[mask.row], mask, form, copied)
-            except Exception as error:
+            except BaseException as error:
                 mask.error = error
                 out[mask.row] = raw[mask.row]
         return result
