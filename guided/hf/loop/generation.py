@@ -35,7 +35,7 @@ from guided.inspect.land import row_landing
 from guided.inspect.trace import build_trace
 from guided.landing.options import Budgeting
 from guided.output.message import Message, Prompt, Usage
-from guided.rows.alone import completed
+from guided.rows.alone import alone, completed
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
 from guided.sampling import RowSampling, TokenLogprob
@@ -263,7 +263,8 @@ class Generation:
         """Return the log-probabilities of the tokens ``first`` to ``end`` of row ``r``, of those that are there."""
         if self.num_recorded(r) is None or self._recorder is None:
             return ()
-        return self._cut(r, self._recorder.logprobs(r, self.answers[r].tokens[first:end], first))
+        tokens, fail = self.answers[r].tokens[first:end], self.answers[r].fail
+        return self._cut(r, alone(fail, (), self._recorder.logprobs, r, tokens, first))
 
     def _cut(self, r: int, records: Sequence[TokenLogprob]) -> tuple[TokenLogprob, ...]:
         """Return the records with as many top tokens as row ``r`` asks for."""

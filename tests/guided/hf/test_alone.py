@@ -1,15 +1,15 @@
-"""What is raised in one row ends that row with a typed error; its neighbours are the same to the bit.
+"""Rows fail alone: an exception in one row ends that row with a typed error, and its neighbours stay as they are.
 
-The model is exact: whatever is fed together, every sum is a sum of small multiples of an eighth.  So a neighbour that
-differs by one bit was touched by more than the shape of the batch.
+The model is exact: whatever is fed together, every sum is one of small multiples of an eighth.  So the neighbours are
+compared to the bit, in batches of any shape.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ import pytest
 import torch
 
 import guided
+from guided.hf.drafts.assistant import AssistantDrafts
 from guided.hf.drafts.draft import DraftTrial
 from guided.hf.drafts.lookup import PromptLookup
-from guided.hf.generate import call
 from guided.hf.hidden.last_states import LastStates
 from guided.hf.loop.recorder import Recorder
 from guided.hf.masks.cpu import HostLink
@@ -53,6 +53,7 @@ class PanicException(BaseException):
 
 PanicException.__module__ = "pyo3_runtime"
 ERRORS = (RuntimeError, ValueError, KeyError, PanicException)
+OF_THE_PROCESS = (KeyboardInterrupt, SystemExit, MemoryError, torch.OutOfMemoryError)
 
 
 @pytest.fixture(scope="module")
@@ -74,88 +75,93 @@ def guide(tiny_guide: Any) -> Any:
     return guided.Guide(model, tokenizer)
 
 
+#: Whether a call of the function, with these arguments, is one for the row of this answer.
+IsOf = Callable[[Any, Sequence[Any]], bool]
+
+
 @dataclass(frozen=True)
 class Room:
-    """Where something is raised: in ``kind.name`` when ``is_of(target, self, args)``, ``self`` first in ``args``.
+    """A function in which something is raised: ``kind.name``; ``self`` is the first argument that ``is_of`` gets.
 
-    ``plan`` names the plan of the row; ``options`` those of the call.
+    ``plan`` names the plan of the row, ``options`` are those of the call.  ``is_late``: it runs after the last token.
     """
 
     kind: Any
     name: str
-    is_of: Callable[[Any, Sequence[Any]], bool]
+    is_of: IsOf
     plan: str = "texts"
-    options: Any = None
-    is_late: bool = False  # raised after the last token
+    options: dict[str, Any] = field(default_factory=dict)
+    is_late: bool = False
 
     def __str__(self) -> str:
-        return f"{self.kind.__name__}.{self.name} {self.plan}"
+        return "-".join([self.kind.__name__, self.name, self.plan, *self.options])
 
 
-def _is_state(target: Any, args: Sequence[Any]) -> bool:
-    return args[0] is target.sequence.state
+def _is_part(*names: str) -> IsOf:
+    """Whether the call is one of the answer's part of this name."""
+
+    def is_of(answer: Any, args: Sequence[Any]) -> bool:
+        for name in names:
+            answer = getattr(answer, name, None)
+        return args[0] is answer
+
+    return is_of
 
 
-def _is_mask(target: Any, args: Sequence[Any]) -> bool:
-    mask = target.sequence.state._mask
+def _is_mask(answer: Any, args: Sequence[Any]) -> bool:
+    mask = getattr(answer.sequence, "state", None) and answer.sequence.state._mask
     return mask is not None and args[3].words is mask.words
 
 
-def _is_landing(target: Any, args: Sequence[Any]) -> bool:
-    return args[0] is target.sequence.landing
+def _is_number(answer: Any, args: Sequence[Any]) -> bool:
+    return bool(args[1] == answer.number)
 
 
-def _is_watch(target: Any, args: Sequence[Any]) -> bool:
-    return args[0] is target.sequence.state._watch
+def _is_trial(answer: Any, args: Sequence[Any]) -> bool:
+    return args[0]._sequence is not None and args[0]._sequence.row == answer.number
 
 
-def _is_stops(target: Any, args: Sequence[Any]) -> bool:
-    return args[0] is target.sequence.stops
-
-
-def _is_parser(target: Any, args: Sequence[Any]) -> bool:
-    return args[0] is target._parser._parser
-
-
-def _is_number(target: Any, args: Sequence[Any]) -> bool:
-    return bool(args[1] == ROW)
-
-
-def _is_trial(target: Any, args: Sequence[Any]) -> bool:
-    return args[0]._sequence is not None and args[0]._sequence.row == ROW
-
-
-DRAFTS = {"prompt_lookup_num_tokens": 3}
+LOOK_UP = {"prompt_lookup_num_tokens": 3}
+ASSISTANT = {"assistant_model": "the model"}
 #: Rooms that rows have in every way to generate.
 SHARED = [
-    Room(GuidanceState, "token_mask", _is_state),
-    Room(GuidanceState, "_commit", _is_state),
+    Room(GuidanceState, "token_mask", _is_part("sequence", "state")),
+    Room(GuidanceState, "_commit", _is_part("sequence", "state")),
     Room(HostLink, "_mask_row", _is_mask),
-    Room(LandingControl, "is_near", _is_landing),
-    Room(LandingControl, "allows", _is_landing),
-    Room(SequenceWatcher, "may_restrict", _is_watch, "numbers"),
-    Room(SequenceWatcher, "restrict", _is_watch, "distinct"),
-    Room(StopMatcher, "push", _is_stops, "stopped"),
-    Room(StopMatcher, "push", _is_stops, "stops alone"),
+    Room(LandingControl, "is_near", _is_part("sequence", "landing")),
+    Room(LandingControl, "allows", _is_part("sequence", "landing")),
+    Room(SequenceWatcher, "may_restrict", _is_part("sequence", "state", "_watch"), "numbers"),
+    Room(SequenceWatcher, "restrict", _is_part("sequence", "state", "_watch"), "distinct"),
+    Room(StopMatcher, "push", _is_part("sequence", "stops"), "stopped"),
+    Room(StopMatcher, "push", _is_part("sequence", "stops"), "stops alone"),
+]
+#: Rooms in which an answer is read.
+READING = [
+    Room(OutputParser, "feed_part", _is_part("_parser", "_parser"), is_late=True),
+    Room(OutputParser, "finish", _is_part("_parser", "_parser"), is_late=True),
+    Room(OutputParser, "feed_part", _is_part("_parser", "_parser"), "none", is_late=True),
+    Room(MessageBuilder, "add", _is_part("_builder"), is_late=True),
+    Room(MessageBuilder, "message", _is_part("_builder"), is_late=True),
 ]
 #: Rooms of our own loop.
 OURS = [
-    Room(GuidanceState, "forced_next", _is_state),
-    Room(PromptLookup, "_propose", lambda target, args: args[1].answer is target, options=DRAFTS),
-    Room(PromptLookup, "learn", _is_number, options=DRAFTS),
-    Room(DraftTrial, "guess", _is_trial, options=DRAFTS),
-    Room(Recorder, "record", lambda target, args: ROW in args[4]),
+    Room(GuidanceState, "forced_next", _is_part("sequence", "state")),
+    Room(PromptLookup, "_propose", lambda answer, args: args[1].answer is answer, options=LOOK_UP),
+    Room(PromptLookup, "learn", _is_number, options=LOOK_UP),
+    Room(DraftTrial, "guess", _is_trial, options=LOOK_UP),
+    Room(DraftTrial, "guess", _is_trial, options=ASSISTANT),
+    Room(DraftTrial, "token_mask", _is_trial, options=ASSISTANT),
+    Room(AssistantDrafts, "learn", _is_number, options=ASSISTANT),
+    Room(Recorder, "record", lambda answer, args: answer.number in args[4]),
     Room(Recorder, "record_forced", _is_number),
     Room(Recorder, "logprobs", _is_number, is_late=True),
-    Room(OutputParser, "feed_part", _is_parser, is_late=True),
-    Room(OutputParser, "finish", _is_parser, is_late=True),
-    Room(MessageBuilder, "message", lambda target, args: args[0] is target._builder, is_late=True),
-    Room(LastStates, "take", lambda target, args: any(of and of[0] == ROW for of in args[4]), is_late=True),
-    Room(LastStates, "around", lambda target, args: args[1] == ROW, is_late=True),
+    Room(Recorder, "seconds", _is_number, options={"trace": True}, is_late=True),
+    Room(LastStates, "take", lambda answer, args: any(of and of[0] == answer.number for of in args[4]), is_late=True),
+    Room(LastStates, "around", _is_number, is_late=True),
 ]
-ROOMS = SHARED + OURS
+ROOMS = SHARED + READING + OURS
 
-#: What stands in place of a function of a room, as if it were of its module.
+#: What stands in place of the function, as if it were of the same module.
 BROKEN = """
 def broken(*args, **kwargs):
     check(args)
@@ -164,89 +170,264 @@ def broken(*args, **kwargs):
 
 
 class Fault:
-    """Raises ``error`` in a room of the target row, once it has ``at`` tokens."""
+    """Raises ``error`` in a room of row ``number``, once it has ``at`` tokens.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: Room, error: BaseException, at: int) -> None:
-        self.target: Any = None
+    ``is_written``: in the answer that reads the tokens of ``model.generate``; ``answer`` is set by the test otherwise.
+    """
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        room: Room,
+        error: BaseException,
+        at: int = 0,
+        *,
+        number: int = ROW,
+        is_written: bool = False,
+    ) -> None:
+        self.answer: Any = None
         self.num_raised = 0
+        self.is_on = True
         self._room, self._error, self._at = room, error, at
         real = getattr(room.kind, room.name)
         names: dict[str, Any] = {"__name__": real.__module__, "check": self._check, "real": real}
         exec(BROKEN, names)
+        monkeypatch.setattr(room.kind, room.name, names["broken"])
         made = RowAnswer.__init__
 
         def make(answer: RowAnswer, *args: Any, **kwargs: Any) -> None:
             made(answer, *args, **kwargs)
-            if answer.number == ROW and not kwargs.get("is_written"):
-                self.target = answer
+            if answer.number == number and kwargs.get("is_written", False) == is_written:
+                self.answer = answer
 
         monkeypatch.setattr(RowAnswer, "__init__", make)
-        monkeypatch.setattr(room.kind, room.name, names["broken"])
 
     def _check(self, args: Sequence[Any]) -> None:
-        if self.target is None or not self._room.is_of(self.target, args):
+        if self.answer is None or not self.is_on or not self._room.is_of(self.answer, args):
             return
-        size = len(self.target.tokens) if hasattr(self.target, "tokens") else self.target.sequence.num_tokens
-        if size >= self._at:
+        if self._room.is_late or len(self.answer.tokens) >= self._at:
             self.num_raised += 1
             raise self._error
 
 
-def plans_of(guide: Any, name: str) -> list[Any]:
-    known = {
-        "texts": lambda: guide.plan(response_format=TEXTS),
-        "numbers": lambda: guide.plan(response_format=NUMBERS),
-        "distinct": lambda: guide.plan(response_format=DISTINCT),
-        "stopped": lambda: guide.plan(response_format=TEXTS, stop=["never written"]),
-        "stops alone": lambda: guided.Stops(["never written"]),
-    }
-    return [guide.plan(response_format=SCHEMA), known[name](), guide.plan(response_format=NUMBERS), None]
+def plan_of(guide: Any, name: str) -> Any:
+    forms = {"texts": TEXTS, "stopped": TEXTS, "numbers": NUMBERS, "distinct": DISTINCT, "short": SCHEMA}
+    if name in forms:
+        return guide.plan(response_format=forms[name], stop=["never written"] if name == "stopped" else None)
+    return guided.Stops(["never written"]) if name == "stops alone" else None
 
 
-def ours(guide: Any, room: Room) -> list[Message]:
+def plans_of(guide: Any, room: Room) -> list[Any]:
+    return [plan_of(guide, name) for name in ("short", room.plan, "numbers", "none")]
+
+
+def options_of(guide: Any, room: Room) -> dict[str, Any]:
+    found = {"return_last_hidden_state": True, "max_tokens": 30, "reuse": False, **room.options}
+    return found | ({"assistant_model": guide.model} if "assistant_model" in found else {})
+
+
+def ours(guide: Any, room: Room, **options: Any) -> list[Message]:
     samplings = [guided.Sampling(temperature=0.9, seed=r, logprobs=2) for r in range(4)]
-    options = {"return_last_hidden_state": True, "max_tokens": 30, **(room.options or {})}
-    return guide.generate(CHATS, plans_of(guide, room.plan), sampling=samplings, reuse=False, **options)
+    found: list[Message] = guide.generate(
+        CHATS, plans_of(guide, room), sampling=samplings, **options_of(guide, room), **options
+    )
+    return found
 
 
-def same(found: Sequence[Message], judge: Sequence[Message]) -> None:
-    """The neighbours are the same to the bit."""
+def error_of(room: Room, seed: int) -> tuple[BaseException, int]:
+    """An error, and the tokens before it."""
+    return ERRORS[(seed + ROOMS.index(room)) % 4]("injected"), random.Random(seed).randrange(6)
+
+
+def check_neighbours(found: Sequence[Message], judge: Sequence[Message]) -> None:
+    """All rows but one are the same to the bit."""
+    assert len(found) == len(judge)
     for r, (message, judged) in enumerate(zip(found, judge, strict=True)):
-        if r == ROW:
+        if r * 4 // len(judge) == ROW:
             continue
-        assert message == judged, r
+        assert message == judged
         assert judged.error is None
-        states = [one.last_hidden_state for one in (message, judged)]
-        if states[1] is not None:
-            assert states[0] is not None
-            assert np.array_equal(states[0].at_token, states[1].at_token)
-            assert np.array_equal(states[0].producing, states[1].producing)
+        state, right = message.last_hidden_state, judged.last_hidden_state
+        assert (state is None) == (right is None)
+        if state is not None and right is not None:
+            assert np.array_equal(state.at_token, right.at_token)
+            assert np.array_equal(state.producing, right.producing)
 
 
-def failed(message: Message, judge: Message, room: Room, error: BaseException, at: int) -> None:
-    """The row says what was raised, and keeps the tokens that it had."""
+def check_failed(
+    message: Message, judge: Message, room: Room, error: BaseException, at: int, *, number: int = ROW
+) -> None:
+    """The row says what was raised where, and keeps the tokens that it had."""
     assert message.finish_reason == "error"
-    assert not message.complete
     assert not message.ok
     assert message.parsed is None
     assert type(message.error) is GuidanceError
     assert message.error.__cause__ is error
     where = f"{type(error).__name__} in {room.kind.__module__}, line "
-    for word in (f"row {ROW};", "token ", where, "injected"):
-        assert word in str(message.error), str(message.error)
+    for word in (f"row {number};", "token ", where, "injected"):
+        assert word in str(message.error)
     size = len(message.token_ids)
-    assert size >= (len(judge.token_ids) if room.is_late else at)
+    assert size == len(judge.token_ids) if room.is_late else size >= at
     assert message.token_ids == judge.token_ids[:size]
     assert message.usage.completion_tokens == size
+    assert (judge.content or "").startswith((message.content or "").rstrip("\ufffd"))
+
+
+@pytest.fixture(autouse=True)
+def quick_assistant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model itself may be the assistant."""
+    monkeypatch.setattr("guided.hf.drafts.choose.relative_cost", lambda assistant, model: 0.01)
 
 
 @pytest.mark.parametrize("seed", seeds(12, default=2))
 @pytest.mark.parametrize("room", ROOMS, ids=str)
-def test_neighbours_in_our_loop(guide: Any, room: Room, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_our_loop(guide: Any, room: Room, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = ours(guide, room)
-    error, at = ERRORS[(seed + ROOMS.index(room)) % 4]("injected"), random.Random(seed).randrange(6)
+    error, at = error_of(room, seed)
     fault = Fault(monkeypatch, room, error, at)
     found = ours(guide, room)
     assert fault.num_raised
-    same(found, judge)
-    failed(found[ROW], judge[ROW], room, error, at)
+    check_neighbours(found, judge)
+    check_failed(found[ROW], judge[ROW], room, error, at)
+
+
+@pytest.mark.parametrize("seed", seeds(6, default=1))
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_in_a_stream(guide: Any, room: Room, seed: int, is_async: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "logprobs" in room.name or "record" in room.name:
+        pytest.skip("a stream records nothing")
+
+    async def asynchronous(plan: Any, options: dict[str, Any]) -> list[Any]:
+        async with guide.astream(CHATS[ROW], plan, **options) as stream:
+            return [event async for event in stream]
+
+    def events() -> list[Any]:
+        plan = plan_of(guide, room.plan)
+        options = {"temperature": 0.9, "seed": ROW, "trace": room.name == "seconds", **options_of(guide, room)}
+        return asyncio.run(asynchronous(plan, options)) if is_async else [*guide.stream(CHATS[ROW], plan, **options)]
+
+    judge = events()[-1].message
+    error, at = error_of(room, seed)
+    fault = Fault(monkeypatch, room, error, at, number=0)
+    found = events()
+    assert fault.num_raised
+    message = found[-1].message
+    early = Room(**{**vars(room), "is_late": room.is_late and room not in READING})
+    check_failed(message, judge, early, error, 0 if room in READING else at, number=0)
+    assert "".join(event.text for event in found[:-1] if isinstance(event, guided.ContentDelta)) == message.content
+
+
+def _by_row(choices: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    return [[choice for choice in choices if choice["index"] == r] for r in range(4)]
+
+
+@pytest.mark.parametrize("room", [r for r in ROOMS if not r.options and r.plan in ("texts", "stopped")], ids=str)
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "chunks"])
+def test_in_a_completion(guide: Any, room: Room, is_streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "o", "schema": TEXTS}}
+    body = {
+        "messages": [{"role": "user", "content": "hi"}], "n": 4, "seed": 3, "temperature": 0.9, "max_tokens": 30,
+        "response_format": form, "logprobs": True, "stream": is_streamed, "return_hidden_states": True,
+        "stop": ["never written"] if room.plan == "stopped" else None,
+    }  # fmt: skip
+
+    def choices() -> list[list[dict[str, Any]]]:
+        answer = guide.complete(body)
+        return _by_row([one for chunk in answer for one in chunk["choices"]] if is_streamed else answer["choices"])
+
+    judge = choices()
+    error, _ = error_of(room, 0)
+    fault = Fault(monkeypatch, room, error, 3)
+    found = choices()
+    assert fault.num_raised
+    for r in (0, 2, 3):
+        assert found[r] == judge[r]
+    last = found[ROW][-1]
+    assert last["finish_reason"] == "error"
+    assert last["error"]["type"] == "GuidanceError"
+    assert f"row {ROW}" in last["error"]["message"]
+    assert type(error).__name__ in last["error"]["message"]
+
+
+@pytest.mark.parametrize("seed", seeds(6, default=1))
+@pytest.mark.parametrize("options", [{}, {"num_beams": 2}, {"num_beams": 2, "num_return_sequences": 2}], ids=str)
+@pytest.mark.parametrize("room", SHARED + READING, ids=str)
+def test_in_model_generate(
+    guide: Any, room: Room, options: dict[str, Any], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = plans_of(guide, room)
+    inputs = guide.inputs(CHATS, plans)
+    kwargs = guide.generate_kwargs(inputs, plans, max_tokens=30, expand=options.get("num_beams"))
+
+    def messages() -> list[Message]:
+        output = guide.model.generate(**inputs, do_sample=False, **options, **kwargs)
+        found: list[Message] = guide.messages(output, inputs, plans)
+        return found
+
+    judge = messages()
+    error, at = error_of(room, seed)
+    number = ROW * options.get("num_return_sequences", 1)
+    fault = Fault(monkeypatch, room, error, at, number=number, is_written=room in READING)
+    expand = options.get("num_beams", 1)
+    if room not in READING:
+        row = inputs.session.rows[ROW * expand]
+        fault.answer = _Watched(row)
+    found = messages()
+    assert fault.num_raised
+    check_neighbours(found, judge)
+    if not options:  # a search goes on with what has not failed
+        check_failed(found[ROW], judge[ROW], room, error, at)
+    fault.is_on = False
+    assert messages() == judge
+
+
+class _Watched:
+    """A row of ``generate`` as `Room.is_of` looks at it."""
+
+    number = ROW
+
+    def __init__(self, sequence: Any) -> None:
+        self.sequence = sequence
+
+    @property
+    def tokens(self) -> range:
+        return range(self.sequence.num_tokens)
+
+
+@pytest.mark.parametrize("kind", OF_THE_PROCESS)
+@pytest.mark.parametrize("room", ROOMS, ids=str)
+def test_what_is_of_the_process_passes(
+    guide: Any, room: Room, kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Fault(monkeypatch, room, kind("injected"))
+    with pytest.raises(kind, match="injected"):
+        ours(guide, room)
+
+
+def test_an_error_of_the_models_forward_passes(guide: Any) -> None:
+    def broken(module: Any, args: Any, output: Any) -> Any:
+        raise RuntimeError("of the model")
+
+    hook = guide.model.register_forward_hook(broken)
+    try:
+        for room in (SHARED[0], OURS[1], OURS[4]):
+            with pytest.raises(RuntimeError, match="of the model"):
+                ours(guide, room)
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize("room", [room for room in SHARED if room.kind is not StopMatcher], ids=str)
+def test_by_option_a_row_whose_guidance_raises_goes_on(guide: Any, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = ours(guide, room)
+    error, at = error_of(room, 0)
+    Fault(monkeypatch, room, error, at)
+    found = ours(guide, room, on_error="unconstrained")
+    check_neighbours(found, judge)
+    message = found[ROW]
+    assert message.error is not None
+    assert message.error.__cause__ is error
+    assert not message.guidance.applied
+    is_applied = room.kind is HostLink or room.name == "allows"  # its token means nothing
+    assert (message.finish_reason == "error") == is_applied
