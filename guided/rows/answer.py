@@ -41,7 +41,8 @@ class RowAnswer:
 
     Tokens come in with `push` and `push_forced`; `read` returns the events that they make certain;
     `message` is the finished answer.  Stops are matched once, where tokens come in, and text is parsed once, when it
-    is read.  Errors stay in the answer: no method raises what `contained` holds.
+    is read.  Errors stay in the answer: no method raises what `contained` holds.  ``is_written``: the tokens are
+    finished, and nothing is computed for a next one.
     """
 
     def __init__(
