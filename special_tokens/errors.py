@@ -207,7 +207,7 @@ class ParseError(AnswerError, ValueError):
 
 
 class GuidanceError(GuidedError, RuntimeError):
-    """One row failed during generation; only that row ends.  ``__cause__`` is what was raised, if it was no such error."""
+    """One row failed during generation; only that row ends.  ``__cause__`` is an exception that was not foreseen."""
 
 
 class MatcherFailed(GuidanceError):

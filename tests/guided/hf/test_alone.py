@@ -160,6 +160,8 @@ OURS = [
     Room(LastStates, "around", _is_number, is_late=True),
 ]
 ROOMS = SHARED + READING + OURS
+#: Rooms that stand for all of them.
+SOME = (SHARED[0], READING[0], OURS[1], OURS[-1])
 
 #: What stands in place of the function, as if it were of the same module.
 BROKEN = """
@@ -291,9 +293,36 @@ def test_in_our_loop(guide: Any, room: Room, seed: int, monkeypatch: pytest.Monk
     check_failed(found[ROW], judge[ROW], room, error, at)
 
 
+class Listener:
+    """A streamer: with one, several rows are decoded step by step, and stay in the batch to its end."""
+
+    def put(self, value: torch.Tensor) -> None: ...
+
+    def end(self) -> None: ...
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if not room.options and "forced" not in room.name], ids=str)
+def test_step_by_step(guide: Any, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = ours(guide, room, streamer=Listener())
+    error, at = error_of(room, 0)
+    fault = Injection(monkeypatch, room, error, at)
+    found = ours(guide, room, streamer=Listener())
+    assert fault.num_raised
+    check_neighbours(found, judge)
+    check_failed(found[ROW], judge[ROW], room, error, at)
+
+
 @pytest.mark.parametrize("seed", seeds(6, default=1))
-@pytest.mark.parametrize("room", [room for room in ROOMS if room.kind is not Recorder or room.options], ids=str)
-@pytest.mark.parametrize("is_async", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    ("room", "is_async"),
+    [
+        pytest.param(room, is_async, marks=[pytest.mark.slow] if is_async and room not in SOME else [])
+        for room in ROOMS
+        for is_async in (False, True)
+        if room.kind is not Recorder or room.options  # a stream has no log-probabilities
+    ],
+    ids=str,
+)
 def test_in_a_stream(guide: Any, room: Room, seed: int, is_async: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async def asynchronous(plan: Any, options: dict[str, Any]) -> list[Any]:
         async with guide.astream(CHATS[ROW], plan, **options) as stream:
