@@ -81,7 +81,7 @@ class HostLink:
             return apply_masks(scores, masks)
         raw: Floats = (scores.detach() if scores.requires_grad else scores).numpy()
         num_rows, width = raw.shape
-        forms = [self._form(mask, width) for mask in masks]
+        forms = [self._formed(mask, width) for mask in masks]
         copied = in_place and scores.is_contiguous() and not scores.requires_grad
         if copied:
             out, result = raw, scores
@@ -133,6 +133,14 @@ class HostLink:
             row.copy_(rescue_row(row, bool_mask(mask.words, len(raw)), mask))
             top = out[out.argmax()]
         mask.overridden = bool(high > top)
+
+    def _formed(self, mask: RowMask, width: int) -> _Form | None:
+        """Return `_form`; None as well where it raises."""
+        try:
+            return self._form(mask, width)
+        except BaseException as error:
+            mask.error = error
+            return None
 
     def _form(self, mask: RowMask, width: int) -> _Form | None:
         """Return the form in which ``mask`` is applied to ``width`` scores; None if it allows few tokens."""

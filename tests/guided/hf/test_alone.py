@@ -108,9 +108,9 @@ def _is_part(*names: str) -> IsOf:
     return is_of
 
 
-def _is_mask(answer: Any, args: Sequence[Any]) -> bool:
-    mask = getattr(answer.sequence, "state", None) and answer.sequence.state._mask
-    return mask is not None and args[3].words is mask.words
+def _is_mask(answer: Any, mask: Any) -> bool:
+    own = getattr(answer.sequence, "state", None) and answer.sequence.state._mask
+    return own is not None and mask.words is own.words
 
 
 def _is_number(answer: Any, args: Sequence[Any]) -> bool:
@@ -127,7 +127,8 @@ ASSISTANT = {"assistant_model": "the model"}
 SHARED = [
     Room(GuidanceState, "token_mask", _is_part("sequence", "state")),
     Room(GuidanceState, "_commit", _is_part("sequence", "state")),
-    Room(HostLink, "_mask_row", _is_mask),
+    Room(HostLink, "_mask_row", lambda answer, args: _is_mask(answer, args[3])),
+    Room(HostLink, "_form", lambda answer, args: _is_mask(answer, args[1])),
     Room(LandingControl, "is_near", _is_part("sequence", "landing")),
     Room(LandingControl, "allows", _is_part("sequence", "landing")),
     Room(SequenceWatcher, "may_restrict", _is_part("sequence", "state", "_watch"), "numbers"),
