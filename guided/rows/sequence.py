@@ -11,9 +11,6 @@ from copy import copy
 from dataclasses import replace
 from typing import Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from grammars.plan.plan import Plan, RegionName, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
@@ -97,16 +94,11 @@ class RowSequence:
         """Whether the row has ended because of an error."""
         return self.error is not None and (self.on_error == "end" or self.error is self._final)
 
-    def mask(self) -> NDArray[np.int32] | None:
-        """Return this row's mask, one row of a bitmask; None if the row is done, unguided or has failed.
+    def token_mask(self) -> TokenMask | None:
+        """Return this row's mask and the ids that would end it here; None if it is done, unguided or has failed.
 
         Read only, and good until the row goes on: see `GuidanceState.mask`.
         """
-        mask = self.token_mask()
-        return mask.words if mask is not None else None
-
-    def token_mask(self) -> TokenMask | None:
-        """Return this row's mask and the ids that would end it here; None and good as `mask` is."""
         state = self.state
         if self.error is not None or state.is_stopped or (self.stops is not None and self.stops.is_stopped):
             return None
@@ -137,17 +129,6 @@ class RowSequence:
             landing.begun = self.num_tokens
         if landing is not None and landing.answer_begun is None and self.state.region is not RegionName.REASONING:
             landing.answer_begun = self.num_tokens
-
-    def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
-        """Write this row's mask into row ``row`` of ``bitmask``; return False if there is none."""
-        words = self.mask()
-        if words is not None:
-            bitmask[row] = words
-        return words is not None
-
-    def open_end_ids(self) -> tuple[int, ...]:
-        """Return the ids that would end the row here; its mask was computed before."""
-        return self.state.open_end_ids() if self.is_guided else ()
 
     def ends_with(self, token: int) -> bool:
         """Whether nothing more would be written after ``token``.  True as well for a token that the mask forbids."""

@@ -44,13 +44,6 @@ class UnguidedSequence:
         error = contained(raised, self.row, self.num_tokens)
         self.error = self.error or error
 
-    def mask(self) -> None:
-        """Return None: there is never a mask."""
-
-    def open_end_ids(self) -> tuple[int, ...]:
-        """Return (): no id ends the row because of guidance."""
-        return ()
-
     def ends_with(self, token: int) -> bool:
         """Whether a stop would be complete after ``token``."""
         return self.is_done or alone(self.fail, None, self.stops.fork().push, token) is not None
