@@ -146,6 +146,8 @@ def _end_of(message: Message) -> dict[str, Any]:
         end["landed"] = message.landed
     if calls := [i for i, call in enumerate(message.tool_calls) if call.landed]:
         end["landed_tool_calls"] = calls
+    if message.finish_reason == "error":
+        end["error"] = {"type": type(message.error).__name__, "message": str(message.error)}
     if message.last_hidden_state is not None:
         end["hidden_states"] = message.last_hidden_state.at_token.tolist()
     return end

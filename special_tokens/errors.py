@@ -18,7 +18,7 @@
     |       `-- MalformedPlan
     |-- AnswerError                 an answer is not what was asked for: cut, or against its schema
     |   `-- ParseError              the Python type of a response format or tool refuses it; also a ValueError
-    `-- GuidanceError               the engine failed while a row was generated; that row ends
+    `-- GuidanceError               the engine or guided failed while a row was generated; that row ends
         |-- MatcherFailed           the matcher reported an error
         |   `-- TokenRefused        a token was chosen that the grammar does not allow
         `-- LimitExceeded           a limit of llguidance or of guided was reached
@@ -207,7 +207,7 @@ class ParseError(AnswerError, ValueError):
 
 
 class GuidanceError(GuidedError, RuntimeError):
-    """Guidance of one row failed during generation; only that row ends."""
+    """One row failed during generation; only that row ends.  ``__cause__`` is an exception that was not foreseen."""
 
 
 class MatcherFailed(GuidanceError):

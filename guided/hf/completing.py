@@ -42,7 +42,7 @@ class Completing:
     ignored: tuple[str, ...]
 
     def whole(self) -> Generator[None, None, dict[str, Any]]:
-        """Run the loop, a step at a time; return the ``chat.completion``.  Raises the error of a row that failed."""
+        """Run the loop, a step at a time; return the ``chat.completion``.  Raises the error where every row failed."""
         for _ in self.generation.steps():
             yield
         return completion(self.head, self._messages(), self._token_bytes, self.ignored)
@@ -56,8 +56,8 @@ class Completing:
         waiting: list[list[tuple[int, list[Event]]]] = [[] for _ in answers]  # events, and the tokens written then
         sent = [0] * len(answers)  # tokens whose log-probabilities have been sent
 
-        def ready(i: int) -> Chunks:
-            known = self.generation.num_recorded(i)
+        def ready(i: int, *, is_last: bool = False) -> Chunks:
+            known = None if is_last else self.generation.num_recorded(i)
             while waiting[i] and (known is None or waiting[i][0][0] <= known):
                 size, events = waiting[i].pop(0)
                 chunks = deltas.of(i, events, self.generation.logprobs(i, sent[i], size))
@@ -70,14 +70,14 @@ class Completing:
                 yield from ready(i)
         for i, answer in enumerate(answers):
             waiting[i].append((len(answer.tokens), answer.finish()))
-            yield from ready(i)
+            yield from ready(i, is_last=True)
         yield from deltas.last(self._messages(), sent, self.ignored)
 
     def _messages(self) -> list[Any]:
         messages = self.generation.messages()
-        failed = next((message.error for message in messages if message.finish_reason == "error"), None)
-        if failed is not None:
-            raise failed
+        failed = [message.error for message in messages if message.finish_reason == "error"]
+        if len(failed) == len(messages) and failed[0] is not None:
+            raise failed[0]
         return messages
 
     def _token_bytes(self, token: int) -> bytes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, cast
 
 from typing_extensions import TypeVar
@@ -33,7 +33,7 @@ from special_tokens.errors import AnswerError, GuidedError, ParseError, ToolErro
 
 __all__ = ["AnswerEnd", "FinishReason", "Message", "MessageBuilder", "Prompt", "ToolCall", "Usage"]
 
-#: OpenAI's words, and ``error`` for a row whose guidance failed.
+#: OpenAI's words, and ``error`` for a row that failed.
 FinishReason = Literal["stop", "length", "tool_calls", "error"]
 
 T = TypeVar("T", covariant=True, default=Any)
@@ -162,6 +162,10 @@ class Message(Generic[T]):
     def ok(self) -> bool:
         """Whether the answer is whole, no error ended its guidance, and neither schema nor Python type refuses it."""
         return self.complete and self.error is None and not self.violations and self.parse_error is None
+
+    def failed(self, error: GuidedError) -> Message[T]:
+        """Return the message of the same row after it has failed with ``error``."""
+        return replace(self, finish_reason="error", error=self.error or error, complete=False, parsed=None)
 
     def unwrap(self) -> T:
         """Return ``parsed``; without a response format the content, and for calls their ``parsed`` as a tuple.
@@ -302,6 +306,12 @@ class MessageBuilder:
             notes=(*(self.plan.notes if self.plan is not None else ()), *unjudged, *_unknown(token_ids, vocab_size)),
             token_ids=token_ids,
         )
+
+    def unread(self, usage: Usage, error: GuidedError | None, token_ids: Sequence[int]) -> Message:
+        """Return what is left of an answer that cannot be read to its end: the text so far, and its tokens."""
+        reasoning = "".join(self._reasoning) or None
+        usage = replace(usage, completion_tokens=len(token_ids))
+        return Message("".join(self._content), reasoning, usage=usage, error=error, token_ids=tuple(token_ids))
 
     @property
     def response(self) -> ResponsePlan | None:

@@ -16,22 +16,21 @@ from guided.landing.control import RowLanding
 from guided.output.answer_end import end_of_answer
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import (
-    CallIds,
     ContentDelta,
     Event,
-    MakeId,
     OutputParser,
     ReasoningDelta,
     ToolCallArguments,
     ToolCallEnd,
 )
 from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
+from guided.rows.alone import alone, completed, contained
 from guided.rows.sequence import OnError, RowSequence, matcher_of
 from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
-from guided.stops.matcher import StopHit, StopMatcher
+from guided.stops.matcher import StopHit
 from special_tokens.errors import GuidanceError, GuidedError
 
 __all__ = ["RowAnswer", "parser_of", "read_answer"]
@@ -42,7 +41,8 @@ class RowAnswer:
 
     Tokens come in with `push` and `push_forced`; `read` returns the events that they make certain;
     `message` is the finished answer.  Stops are matched once, where tokens come in, and text is parsed once, when it
-    is read.  Errors stay in the answer: only `message` and `read` may raise, and only for faults of the program.
+    is read.  Errors stay in the answer: no method raises what `contained` holds.  ``is_written``: the tokens are
+    finished, and nothing is computed for a next one.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class RowAnswer:
         number: int = 0,
         on_error: OnError = "end",
         prompt_tokens: int = 0,
-        make_call_id: MakeId | None = None,
         landing: RowLanding = RowLanding(),  # noqa: B008
+        is_written: bool = False,
     ) -> None:
         self.plan = plan
         self.begin = begin
@@ -66,18 +66,15 @@ class RowAnswer:
         #: the indices of the tokens that came in with `push_forced`
         self.forced: list[int] = []
         self.sequence: RowSequence | UnguidedSequence | None = None
-        if isinstance(plan, Plan):
+        if isinstance(plan, Plan) and not is_written:
             self.sequence = RowSequence(plan, engine, begin=begin, on_error=on_error, row=number, landing=landing)
-        elif isinstance(plan, Stops):
+        elif isinstance(plan, Stops) and not is_written:
             self.sequence = UnguidedSequence(plan, engine, row=number)
         self._engine = engine
         self._ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
         self._error: GuidedError | None = None  # from outside its guidance
         self._end: int | None = None  # the index of the token that ended the answer by its id
-        matcher = self.sequence.stops if self.sequence is not None else None
-        if make_call_id is None:
-            make_call_id = CallIds(plan if isinstance(plan, Plan) else None)
-        self._parser = _parser(plan, engine, begin, matcher, make_call_id, is_shared=True)
+        self._parser = parser_of(plan, engine, begin, self.sequence)
         self._builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
         self._num_read = 0
         self._num_calls = 0  # calls that ended before landing began
@@ -140,10 +137,10 @@ class RowAnswer:
             return  # a stop ended it
         self._end = len(self.tokens) - 1
 
-    def fail(self, error: GuidedError) -> None:
-        """End the answer with ``error``, which is not one of its guidance."""
-        if self._error is None:
-            self._error = error
+    def fail(self, raised: BaseException) -> None:
+        """End the answer with what was raised in it outside its guidance; the first error stays."""
+        error = contained(raised, self.number, len(self.tokens))
+        self._error = self._error or error
 
     # -- events out
 
@@ -152,11 +149,14 @@ class RowAnswer:
 
         Text of one kind that is certain at once is one event.
         """
+        return alone(self.fail, [], self._read)
+
+    def _read(self) -> list[Event]:
         size = len(self.tokens) if self._end is None else self._end
         while size > self._num_read and self.tokens[size - 1] in self._ends:
             size -= 1  # it ends the answer unless the row goes on
-        events, num_calls = _feed(self._parser, self.tokens[:size], self._num_read, _answer_landed(self.sequence))
-        self._num_read = size
+        first, self._num_read = self._num_read, size  # what raises is not read again
+        events, num_calls = _feed(self._parser, self.tokens[:size], first, _answer_landed(self.sequence))
         self._num_calls += num_calls
         events = _joined(events)
         self._builder.add(events)
@@ -164,41 +164,48 @@ class RowAnswer:
 
     def partial(self) -> Any:
         """Return what is final of the response format's value so far, as ``message.partial``."""
-        return self._builder.partial()
+        return alone(self.fail, None, self._builder.partial)
 
     def finish(self) -> list[Event]:
         """Return the last events: what was held back comes out.  Nothing may come in any more."""
         if self._is_finished:
             return []
         row = self.sequence if isinstance(self.sequence, RowSequence) else None
-        if self._end is None and row is not None and self.tokens and _may_have_ended(row):
+        if self._end is None and row is not None and self.tokens and alone(self.fail, False, _may_have_ended, row):
             self._end = len(self.tokens) - 1
         events = self.read()
         self._is_finished = True
         is_cut = self._end is None and (row is None or not row.state.is_stopped)
-        last = self._parser.finish(is_cut=is_cut)
-        self._builder.add(last)
-        return [*events, *last]
+        return [*events, *alone(self.fail, [], self._last, is_cut)]
+
+    def _last(self, is_cut: bool) -> list[Event]:
+        events = self._parser.finish(is_cut=is_cut)
+        self._builder.add(events)
+        return events
 
     def message(self, usage: Usage | None = None) -> Message:
         """Return the finished answer; ``usage`` counts the work of the model that it took."""
         self.finish()
+        usage = replace(usage or Usage(), prompt_tokens=self.prompt_tokens)
+        unread = self._builder.unread(usage, self.error, self.tokens)
+        return completed(unread, self.number, lambda _: self._whole(usage))
+
+    def _whole(self, usage: Usage) -> Message:
         row = self.sequence if isinstance(self.sequence, RowSequence) else None
-        message = _message(
-            self._builder,
-            self._parser,
-            self.tokens,
-            len(self.tokens) if self._end is None else self._end,
-            self.tokens[self._end] if self._end is not None else None,
-            self.plan,
-            self._engine,
-            self.begin,
-            row_stopped=row is not None and row.state.is_stopped,
-            prompt_tokens=self.prompt_tokens,
+        hit, end, tokens = self._parser.hit, self._end, self.tokens
+        if hit is not None:
+            tokens = tokens[: hit.num_tokens]
+        usage = replace(usage, completion_tokens=len(tokens), reasoning_tokens=self._parser.reasoning_tokens)
+        message = self._builder.message(
+            ended=hit is not None or end is not None or (row is not None and row.state.is_stopped),
+            whole=hit is None or _is_whole(tokens, hit, self.plan, self._engine, self.begin),
+            stop_reason=_reason(hit, self.plan, None if end is None else self.tokens[end], self._engine),
             usage=usage,
             guidance=self.sequence.guidance() if self.sequence is not None else Guidance(),
             error=self.error,
             freed=self._error is None and row is not None and not row.has_failed,
+            token_ids=tuple(tokens),
+            vocab_size=self._engine.tokens.facts.vocab_size,
         )
         return _with_landing(message, row, self._num_calls)
 
@@ -211,49 +218,31 @@ def read_answer(
     begin: Begin = FRESH,
     sequence: RowSequence | UnguidedSequence | None = None,
     prompt_tokens: int = 0,
-    error: GuidedError | None = None,
-    make_call_id: MakeId | None = None,
+    number: int = 0,
 ) -> Message:
     """Return the message of one row from the tokens after its prompt, padding included.
 
     Works without the sequence that wrote them (then counters are 0): the first end or the first stop ends the answer,
-    whatever follows it (see `end_of_answer`).  ``error`` is the error that ended the row from outside its guidance;
-    ``make_call_id`` makes the ids of tool calls.
+    whatever follows it (see `end_of_answer`).  ``number`` is the row's.
     """
+    answer = RowAnswer(plan, engine, begin=begin, number=number, prompt_tokens=prompt_tokens, is_written=True)
+    answer.sequence = sequence
     row = sequence if isinstance(sequence, RowSequence) else None
     stop = row.state.stop_reason if row is not None else None
     if row is not None and stop is not None and stop.token_id is not None and row.num_tokens <= len(tokens):
-        cut: int | None = row.num_tokens - 1
+        end: int | None = row.num_tokens - 1
     else:  # the tokens that the state has read are known to be no ends
-        known = row.num_tokens - _may_have_ended(row) if row is not None else 0
-        cut = end_of_answer(tokens, plan, engine, first=known)
-    body = tokens[:cut]
+        known = row.num_tokens - alone(answer.fail, False, _may_have_ended, row) if row is not None else 0
+        end = end_of_answer(tokens, plan, engine, first=known)
+    body = tokens[:end]
     if row is not None and row.error is None and len(row.state.tokens) < len(body):
         body = tokens[: len(row.state.tokens)]
-    if row is not None and row.has_failed:
-        body, cut = tokens[: len(row.state.tokens)], None
-    builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
-    parser = parser_of(plan, engine, begin, make_call_id=make_call_id)
-    is_separated = isinstance(plan, Plan) and len(body) > 0 and body[-1] in plan.end_ids()  # before an end of its own
-    events, num_calls = _feed(parser, body[:-1] if is_separated else body, 0, _answer_landed(row))
-    builder.add(events)
-    builder.add(parser.finish(is_cut=cut is None and (row is None or not row.state.is_stopped)))
-    message = _message(
-        builder,
-        parser,
-        tokens,
-        len(body),
-        tokens[cut] if cut is not None else None,
-        plan,
-        engine,
-        begin,
-        row_stopped=row is not None and row.state.is_stopped,
-        prompt_tokens=prompt_tokens,
-        guidance=sequence.guidance() if sequence is not None else Guidance(),
-        error=error or (sequence.error if sequence is not None else None),
-        freed=error is None and row is not None and not row.has_failed,
-    )
-    return _with_landing(message, row, num_calls)
+    if sequence is not None and sequence.has_failed:
+        body, end = tokens[: sequence.num_tokens], None
+    answer.tokens, answer._end = list(body), None
+    if end is not None:
+        answer.tokens, answer._end = [*body, tokens[end]], len(body)
+    return answer.message()
 
 
 def _landed(sequence: RowSequence | UnguidedSequence | None) -> int | None:
@@ -316,78 +305,23 @@ def _may_have_ended(row: RowSequence) -> bool:
     """Whether the last token that the row has read is an end unless a call follows: a separator after text."""
     if row.error is not None or not row.num_tokens or row.state.tokens[-1] not in row.plan.end_ids():
         return False
-    try:
-        return row.state.is_accepting
-    except GuidanceError:
-        return False
-
-
-def _message(
-    builder: MessageBuilder,
-    parser: StopAwareParser,
-    tokens: Sequence[int],
-    num_body: int,
-    end: int | None,
-    plan: RowPlan,
-    engine: Engine,
-    begin: Begin,
-    *,
-    row_stopped: bool,
-    prompt_tokens: int,
-    guidance: Guidance,
-    error: GuidedError | None,
-    freed: bool,
-    usage: Usage | None = None,
-) -> Message:
-    """Return the message of what ``parser`` has read into ``builder``: ``num_body`` tokens, then perhaps ``end``."""
-    hit = parser.hit
-    num_completion = hit.num_tokens if hit is not None else num_body + (end is not None)
-    return builder.message(
-        ended=hit is not None or end is not None or row_stopped,
-        whole=hit is None or _is_whole(tokens[: hit.num_tokens], hit, plan, engine, begin),
-        stop_reason=_reason(hit, plan, end, engine),
-        usage=replace(
-            usage or Usage(),
-            prompt_tokens=prompt_tokens,
-            completion_tokens=num_completion,
-            reasoning_tokens=parser.reasoning_tokens,
-        ),
-        guidance=guidance,
-        error=error,
-        freed=freed,
-        token_ids=tuple(tokens[:num_completion]),
-        vocab_size=engine.tokens.facts.vocab_size,
-    )
+    return row.state.is_accepting
 
 
 def parser_of(
-    plan: RowPlan, engine: Engine, begin: Begin = FRESH, *, make_call_id: MakeId | None = None
+    plan: RowPlan, engine: Engine, begin: Begin = FRESH, row: RowSequence | UnguidedSequence | None = None
 ) -> StopAwareParser:
-    """Return the reader of a row's answer: the parser of its plan or its reader, which gets the text up to a stop."""
-    return _parser(plan, engine, begin, matcher_of(plan, engine, begin), make_call_id)
+    """Return the reader of a row's answer: the parser of its plan or its reader, which gets the text up to a stop.
 
-
-def _parser(
-    plan: RowPlan,
-    engine: Engine,
-    begin: Begin,
-    matcher: StopMatcher | None,
-    make_call_id: MakeId | None,
-    *,
-    is_shared: bool = False,
-) -> StopAwareParser:
+    ``row`` matches its stops itself.
+    """
     parser: EventParser = PlainParser(engine)
     reader = plan if isinstance(plan, Plan) else begin.reader
     if reader is not None:
-        parser = OutputParser(
-            reader,
-            engine,
-            entry=begin.entry,
-            opened=begin.opened,
-            make_call_id=make_call_id,
-            hides_special=reader is not plan,
-        )
-    return StopAwareParser(parser, matcher, engine, is_shared=is_shared)
+        hides = reader is not plan
+        parser = OutputParser(reader, engine, entry=begin.entry, opened=begin.opened, hides_special=hides)
+    matcher = row.stops if row is not None else matcher_of(plan, engine, begin)
+    return StopAwareParser(parser, matcher, engine, is_shared=row is not None)
 
 
 def _is_whole(tokens: Sequence[int], hit: StopHit, plan: RowPlan, engine: Engine, begin: Begin) -> bool:

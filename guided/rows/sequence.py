@@ -11,21 +11,19 @@ from copy import copy
 from dataclasses import replace
 from typing import Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from grammars.plan.plan import Plan, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.landing.control import RowLanding
 from guided.landing.effort import Effort
+from guided.rows.alone import alone, contained
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
 from guided.stops.automaton import compile_stops
 from guided.stops.matcher import StopMatcher
 from guided.tracking.regions import RegionMap
-from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError, TokenRefused
+from special_tokens.errors import GuidedError, LimitExceeded, RequestError, TokenRefused
 
 __all__ = ["OnError", "RowSequence", "check_on_error", "matcher_of"]
 
@@ -42,7 +40,7 @@ def check_on_error(value: object) -> None:
 
 
 class RowSequence:
-    """The guidance of one row.  Errors stay in the row: no method raises if the engine fails.
+    """The guidance of one row.  Errors stay in the row: no method raises what `contained` holds.
 
     A row may be rolled back to any earlier position; an error after that position is then forgotten.  ``max_rollbacks``
     ends a row that is rolled back more often (None: no limit).  ``landing`` keeps the path to the end of the
@@ -96,22 +94,17 @@ class RowSequence:
         """Whether the row has ended because of an error."""
         return self.error is not None and (self.on_error == "end" or self.error is self._final)
 
-    def mask(self) -> NDArray[np.int32] | None:
-        """Return this row's mask, one row of a bitmask; None if the row is done, unguided or has failed.
+    def token_mask(self) -> TokenMask | None:
+        """Return this row's mask and the ids that would end it here; None if it is done, unguided or has failed.
 
         Read only, and good until the row goes on: see `GuidanceState.mask`.
         """
-        mask = self.token_mask()
-        return mask.words if mask is not None else None
-
-    def token_mask(self) -> TokenMask | None:
-        """Return this row's mask and the ids that would end it here; None and good as `mask` is."""
         state = self.state
         if self.error is not None or state.is_stopped or (self.stops is not None and self.stops.is_stopped):
             return None
         try:
             return state.token_mask()
-        except GuidanceError as error:
+        except BaseException as error:
             self._fail(error)
             return None
 
@@ -119,11 +112,7 @@ class RowSequence:
         """Whether the next token must be one that `lands`: the budget may not hold what another makes necessary."""
         if self.landing is None or not self.is_guided:
             return False
-        try:
-            return self.landing.is_near(self.state)
-        except GuidanceError as error:
-            self._fail(error)
-            return False
+        return alone(self._fail, False, self.landing.is_near, self.state)
 
     def lands(self, token: int, effort: Effort, *, is_own: bool = True) -> bool:
         """Whether the answer can still end within its budget after ``token``; see `LandingControl.allows`."""
@@ -138,17 +127,6 @@ class RowSequence:
         if self.landing is not None:
             self.landing.note(self.state, refused)
 
-    def fill_bitmask(self, bitmask: NDArray[np.int32], row: int) -> bool:
-        """Write this row's mask into row ``row`` of ``bitmask``; return False if there is none."""
-        words = self.mask()
-        if words is not None:
-            bitmask[row] = words
-        return words is not None
-
-    def open_end_ids(self) -> tuple[int, ...]:
-        """Return the ids that would end the row here; its mask was computed before."""
-        return self.state.open_end_ids() if self.is_guided else ()
-
     def ends_with(self, token: int) -> bool:
         """Whether nothing more would be written after ``token``.  True as well for a token that the mask forbids."""
         if self.is_done:
@@ -156,7 +134,8 @@ class RowSequence:
         try:
             if self.error is None and (not self.state.allows(token) or token in self.state.open_end_ids()):
                 return True
-        except GuidanceError:
+        except BaseException as error:
+            contained(error, self.row, self.num_tokens)
             return True
         if self.error is None and self.ends_by_id:
             return False
@@ -182,7 +161,8 @@ class RowSequence:
                 self._commit(token)
             if self.error is not None:
                 if self.stops is not None and not self.is_done:
-                    self.stops.feed(tokens[i:])  # the row goes on without guidance, its stops stay
+                    # The row goes on without guidance, its stops stay.
+                    alone(self.fail, None, self.stops.feed, tokens[i:])
                 return
 
     def _commit(self, token: int, *, forced: bool = False) -> None:
@@ -191,11 +171,11 @@ class RowSequence:
                 self.state.commit_forced(token)
             else:
                 self.state.commit((token,))
-        except GuidanceError as error:
+        except BaseException as error:
             self._fail(error, token)
             return
         if self.stops is not None and not self.state.is_stopped:
-            self.stops.push(token, self.state.last_move)
+            alone(self.fail, None, self.stops.push, token, self.state.last_move)
 
     def forced_run(self, room: int) -> list[int]:
         """Commit the tokens that are forced from here on, ``room`` at most, and return them.
@@ -204,11 +184,7 @@ class RowSequence:
         """
         out: list[int] = []
         while len(out) < room and self.is_guided:
-            try:
-                token = self.state.forced_next()
-            except GuidanceError as error:
-                self._fail(error)
-                break
+            token = alone(self._fail, None, self.state.forced_next)
             if token is None:
                 break
             self._commit(token, forced=True)
@@ -222,13 +198,13 @@ class RowSequence:
         if self.error is not None:
             if self._holds(generated, same):
                 if self.stops is not None and self.on_error == "unconstrained":
-                    self.stops.sync(generated)
+                    alone(self.fail, None, self.stops.sync, generated)
                 return
+            if self.error.__cause__ is not None:  # where it was raised, the state may be half changed
+                self.restart()
+                same = 0
             self.error = self._refused = None
-        if same < self.num_tokens:
-            self._rollback(self.num_tokens - same)
-        if self.stops is not None:
-            self.stops.rollback(max(0, self.stops.num_tokens - same))
+        self._rollback(same)
         self.extend(generated[same:])
 
     def is_at(self, generated: Sequence[int]) -> bool:
@@ -257,9 +233,12 @@ class RowSequence:
             return False
         return self._refused is None or (len(generated) > same and generated[same] == self._refused)
 
-    def _rollback(self, num_tokens: int) -> None:
+    def _rollback(self, size: int) -> None:
+        """Undo the tokens after the first ``size``."""
         try:
-            self.state.rollback(num_tokens)
+            if self.stops is not None:
+                self.stops.rollback(max(0, self.stops.num_tokens - size))
+            self.state.rollback(self.num_tokens - size)
             if self.landing is not None:
                 self.landing.rolled_back(self.num_tokens)
             if self.max_rollbacks is not None and self.state.counters.rollbacks > self.max_rollbacks:
@@ -268,15 +247,17 @@ class RowSequence:
                     place=f"token {self.num_tokens}",
                     expected=f"at most {self.max_rollbacks} times (max_rollbacks)",
                 )
-        except GuidanceError as error:
+        except BaseException as error:
             self._fail(error)
 
-    def fail(self, error: GuidanceError) -> None:
-        """End the row with ``error`` from outside, whatever ``on_error`` says; the first error of a row stays."""
-        if self.error is None:
+    def fail(self, raised: BaseException) -> None:
+        """End the row with what was raised outside, whatever ``on_error`` says; the error that ended it stays."""
+        error = contained(raised, self.row, self.num_tokens)
+        if not self.has_failed:
             self.error = self._final = error
 
-    def _fail(self, error: GuidanceError, refused: int | None = None) -> None:
+    def _fail(self, raised: BaseException, refused: int | None = None) -> None:
+        error = contained(raised, self.row, self.num_tokens)
         error.hint = error.hint or f"row {self.row}; the other rows are not touched"
         self.error = error
         self._refused = refused if isinstance(error, TokenRefused) else None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from grammars.plan.plan import Stops
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
+from guided.rows.alone import alone, contained
 from guided.stops.automaton import compile_stops
 from guided.stops.matcher import StopMatcher
 from special_tokens.errors import GuidedError
@@ -18,7 +19,6 @@ class UnguidedSequence:
     """The stops of one unguided row, with the methods of `guided.rows.sequence.RowSequence`."""
 
     is_guided = False
-    has_failed = False
     ends_by_id = False
     error: GuidedError | None = None
     overridden = 0
@@ -31,19 +31,22 @@ class UnguidedSequence:
 
     @property
     def is_done(self) -> bool:
-        """Whether a stop is complete."""
-        return self.stops.is_stopped
+        """Whether a stop is complete, or the row has failed."""
+        return self.stops.is_stopped or self.error is not None
 
-    def mask(self) -> None:
-        """Return None: there is never a mask."""
+    @property
+    def has_failed(self) -> bool:
+        """Whether the row has ended because of an error."""
+        return self.error is not None
 
-    def open_end_ids(self) -> tuple[int, ...]:
-        """Return (): no id ends the row because of guidance."""
-        return ()
+    def fail(self, raised: BaseException) -> None:
+        """End the row with what was raised in it; the first error of a row stays."""
+        error = contained(raised, self.row, self.num_tokens)
+        self.error = self.error or error
 
     def ends_with(self, token: int) -> bool:
         """Whether a stop would be complete after ``token``."""
-        return self.is_done or self.stops.fork().push(token) is not None
+        return self.is_done or alone(self.fail, None, self.stops.fork().push, token) is not None
 
     @property
     def num_tokens(self) -> int:
@@ -62,20 +65,22 @@ class UnguidedSequence:
     def extend(self, tokens: Sequence[int]) -> None:
         """Read ``tokens``, which continue the tokens read; those after the stop are padding."""
         if not self.is_done:
-            self.stops.feed(tokens)
+            alone(self.fail, None, self.stops.feed, tokens)
 
     def sync(self, generated: Sequence[int]) -> None:
         """Bring the stops to ``generated``, the tokens after the prompt: undo what differs, read what is new."""
-        self.stops.sync(generated)
+        if self.error is None:
+            alone(self.fail, None, self.stops.sync, generated)
 
     def restart(self) -> None:
         """Go back to the beginning, as if nothing had been written."""
         self.stops.reset()
+        self.error = None
 
     def fork(self) -> UnguidedSequence:
         """Return an independent copy at the same position."""
         twin = object.__new__(UnguidedSequence)
-        twin.row, twin.stops = self.row, self.stops.fork()
+        twin.row, twin.stops, twin.error = self.row, self.stops.fork(), self.error
         return twin
 
     def guidance(self) -> Guidance:

@@ -97,13 +97,14 @@ class StopMatcher:
         step = self._steps.get(node << 32 | token)
         if step is None:
             step = self._automaton.learn(node, token, move)
-        self._tokens.append(token)
         if self._search is None and step.__class__ is int:  # the usual case
+            self._tokens.append(token)
             self._nodes.append(step)
             return None
         found = None if isinstance(step, int) else step
         if self._search is not None:
             found = self._search.push(self._automaton, node, token, found, move)
+        self._tokens.append(token)
         self._nodes.append(step if isinstance(step, int) else node)
         if found is not None:
             self.hit = self._hit(found)

@@ -10,6 +10,7 @@ import torch
 from guided.hf.cache.kv_cache import RowKV, TakenRow
 from guided.hf.drafts.draft import Ask, Draft, DraftTrial
 from guided.hf.masks.apply import bool_mask
+from guided.rows.alone import alone
 from guided.rows.answer import RowAnswer
 
 __all__ = ["AssistantDrafts"]
@@ -50,14 +51,18 @@ class AssistantDrafts:
     def propose(self, asks: Sequence[Ask]) -> list[Draft]:
         """Return a draft for each row; empty if the assistant would end the answer."""
         self._arrange([ask.number for ask in asks])
-        trials = [DraftTrial(self._answers[ask.number].sequence, self._ends, ask.room) for ask in asks]
+        answers, none = [self._answers[ask.number] for ask in asks], DraftTrial(None, (), 0)
+        trials = [
+            alone(answer.fail, none, DraftTrial, answer.sequence, self._ends, ask.room)
+            for answer, ask in zip(answers, asks, strict=True)
+        ]
         chances = [1.0] * len(asks)
         chunks = [self._missing_tokens(place) for place in range(len(asks))]
         while any(chunks):
             guessed = self._guess(chunks, trials)
             chunks = [[] for _ in asks]
             for i, (token, chance) in guessed.items():
-                run = trials[i].guess(token, chance)
+                run = alone(answers[i].fail, None, trials[i].guess, token, chance)
                 chances[i] *= chance
                 if run is not None and len(trials[i].draft.guesses) < self._most and chances[i] > self._least_chance:
                     chunks[i] = [token, *run]
@@ -70,7 +75,8 @@ class AssistantDrafts:
         """Feed ``chunks``; return the best legal token of each row that has one, with its chance."""
         growing = [i for i, chunk in enumerate(chunks) if chunk]
         scores = self._cache.feed(chunks)[:, -1, : self._vocab_size].float()[growing]
-        masks = [trials[i].token_mask() for i in growing]
+        fails = [self._answers[self._numbers[i]].fail for i in growing]
+        masks = [alone(fail, None, trials[i].token_mask) for fail, i in zip(fails, growing, strict=True)]
         if any(mask is not None for mask in masks):
             everything = torch.ones(scores.shape[-1], dtype=torch.bool)
             allowed = [everything if mask is None else bool_mask(mask.words, scores.shape[-1]) for mask in masks]

@@ -13,6 +13,7 @@ from itertools import islice
 
 from guided.engine.engine import Engine
 from guided.hf.drafts.draft import Ask, Draft, DraftTrial
+from guided.rows.alone import alone
 from guided.rows.answer import RowAnswer
 
 __all__ = ["PromptLookup"]
@@ -177,7 +178,10 @@ class PromptLookup:
 
     def propose(self, asks: Sequence[Ask]) -> list[Draft]:
         """Return a draft for each row, empty where nothing was found."""
-        return [self._propose(self._rows[ask.number], ask.room) for ask in asks]
+        rows = [self._rows[ask.number] for ask in asks]
+        return [
+            alone(row.answer.fail, Draft(), self._propose, row, ask.room) for row, ask in zip(rows, asks, strict=True)
+        ]
 
     def learn(self, number: int, draft: Draft, num_accepted: int) -> None:
         """Note that the first ``num_accepted`` guesses of ``draft`` were right, and the next one wrong."""

@@ -181,23 +181,18 @@ def read_messages(
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
         end_cut_rows(context, inputs.session, output, rows, generated, inputs.num_rows)
-    prompts = [Prompt(ids, chat) for ids, chat in zip(inputs.prompt_ids, inputs.chats, strict=True)]
-    found = [
-        read_answer(
-            tokens,
-            plans[r // expand],
-            context.engine,
-            begin=inputs.begins[r // expand],
-            sequence=rows[r],
-            prompt_tokens=len(inputs.prompt_ids[r // expand]),
+    found: list[Message] = []
+    for r, (row, tokens) in enumerate(zip(rows, generated, strict=True)):
+        p = r // expand
+        prompt = Prompt(inputs.prompt_ids[p], inputs.chats[p])
+        used = len(prompt.token_ids)
+        message = read_answer(
+            tokens, plans[p], context.engine, begin=inputs.begins[p], sequence=row, prompt_tokens=used, number=r
         )
-        for r, tokens in enumerate(generated)
-    ]
-    for r, message in enumerate(found):
         notes = message.notes
-        if isinstance(plans[r // expand], Plan) and rows[r] is None:
+        if isinstance(plans[p], Plan) and row is None:
             notes += ("nothing guided this text: generate was called without guide.generate_kwargs(inputs, plans)",)
-        found[r] = replace(message, prompt=prompts[r // expand], notes=notes)
+        found.append(replace(message, prompt=prompt, notes=notes))
     return found
 
 

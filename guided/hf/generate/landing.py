@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from guided.hf.masks.apply import RESCUE
+from guided.rows.alone import alone
 from guided.rows.beams import Row
 from guided.rows.sequence import RowSequence
 
@@ -23,7 +24,7 @@ def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
         if isinstance(row, RowSequence) and row.landing is not None and row.is_landing():
             mask = row.token_mask()
             if mask is not None and mask.forced is None:
-                masked[r] = _narrowed(row, masked[r])
+                masked[r] = alone(row.fail, masked[r], _narrowed, row, masked[r])
     return masked
 
 

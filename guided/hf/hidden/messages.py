@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import index
 from typing import Any, Literal, get_args
 
@@ -16,6 +17,7 @@ from guided.hf.hidden.self_test import check_hidden_states
 from guided.hf.hidden.settings import HiddenStates
 from guided.hidden_state import LastHiddenState, Vectors
 from guided.output.message import Message
+from guided.rows.alone import completed
 from special_tokens.errors import RequestError, shown
 
 __all__ = ["StateKind", "answer_states", "with_last_states"]
@@ -36,26 +38,26 @@ def with_last_states(
 
     An answer without tokens has none.  States that ``states`` lacks are computed, from the rows kept in ``pool``.
     """
-    found: dict[int, torch.Tensor] = {}
-    missing: dict[int, Wanted] = {}
-    for r, message in enumerate(messages):
-        ids = _ids(message)
-        pair = states.around(r, len(ids) - 1) if states is not None else None
-        if pair is not None:
-            found[r] = pair
-        elif message.token_ids:
-            missing[r] = Wanted(ids, 2)
-    computed = states_of(model, list(missing.values()), batch_size=settings.max_prefill_batch_size, pool=pool)
-    pairs = found | dict(zip(missing, computed, strict=True))
-    out = []
-    for r, message in enumerate(messages):
-        if r in pairs:
-            producing, at_token = _on_host(pairs[r])
-            position = len(_ids(message)) - 1
-            state = LastHiddenState(producing, at_token, position, "hybrid" if r in found else "prefill")
-            message = replace(message, last_hidden_state=state)
-        out.append(message)
-    return out
+    if states is not None:
+        messages = [completed(message, r, partial(_seen, states, r)) for r, message in enumerate(messages)]
+    missing = {r: Wanted(_ids(m), 2) for r, m in enumerate(messages) if m.token_ids and m.last_hidden_state is None}
+    found = states_of(model, list(missing.values()), batch_size=settings.max_prefill_batch_size, pool=pool)
+    pairs = dict(zip(missing, found, strict=True))
+    return [
+        completed(message, r, partial(_filled, pairs[r], "prefill")) if r in pairs else message
+        for r, message in enumerate(messages)
+    ]
+
+
+def _seen(states: LastStates, r: int, message: Message) -> Message:
+    pair = states.around(r, len(_ids(message)) - 1)
+    return message if pair is None else _filled(pair, "hybrid", message)
+
+
+def _filled(pair: torch.Tensor, strategy: Literal["hybrid", "prefill"], message: Message) -> Message:
+    """Return the message with the states float ``[2, hidden size]`` around its last token."""
+    producing, at_token = _on_host(pair)
+    return replace(message, last_hidden_state=LastHiddenState(producing, at_token, len(_ids(message)) - 1, strategy))
 
 
 def answer_states(

@@ -8,6 +8,7 @@ import logging
 import weakref
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -34,6 +35,7 @@ from guided.inspect.land import row_landing
 from guided.inspect.trace import build_trace
 from guided.landing.options import Budgeting
 from guided.output.message import Message, Prompt, Usage
+from guided.rows.alone import alone, completed
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
 from guided.sampling import RowSampling, TokenLogprob
@@ -232,6 +234,10 @@ class Generation:
         )
         prompt = Prompt(self.inputs.prompt_ids[r], self.inputs.chats[r])
         message = replace(message, notes=(*message.notes, *self._notes), prompt=prompt)
+        return completed(message, r, partial(self._recorded, r))
+
+    def _recorded(self, r: int, message: Message) -> Message:
+        """Return the message of row ``r`` with what the recorder knows of it."""
         if self._recorder is None or r not in self._recorder.rows:
             return message
         plan, engine = self.plans[r], self.context.engine
@@ -257,7 +263,8 @@ class Generation:
         """Return the log-probabilities of the tokens ``first`` to ``end`` of row ``r``, of those that are there."""
         if self.num_recorded(r) is None or self._recorder is None:
             return ()
-        return self._cut(r, self._recorder.logprobs(r, self.answers[r].tokens[first:end], first))
+        tokens, fail = self.answers[r].tokens[first:end], self.answers[r].fail
+        return self._cut(r, alone(fail, (), self._recorder.logprobs, r, tokens, first))
 
     def _cut(self, r: int, records: Sequence[TokenLogprob]) -> tuple[TokenLogprob, ...]:
         """Return the records with as many top tokens as row ``r`` asks for."""

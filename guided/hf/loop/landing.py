@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from guided.hf.loop.sampling import BatchSampler
+from guided.rows.alone import alone
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import RowSequence
 
@@ -35,7 +36,7 @@ def land(
         sequence = answer.sequence if answer is not None else None
         if isinstance(sequence, RowSequence) and sequence.landing is not None and sequence.is_landing() and sound[i]:
             token = int(tokens[i])
-            landed = _landed(sampler, scores[i], token, numbers[i], sequence)
+            landed = alone(sequence.fail, token, _landed, sampler, scores[i], token, numbers[i], sequence)
             if landed != token:
                 tokens[i] = landed
     return tokens

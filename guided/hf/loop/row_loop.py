@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ from guided.hf.loop.row_masks import RowMasks
 from guided.hf.loop.sampling import BatchSampler
 from guided.hf.masks.logits_check import not_numbers
 from guided.hf.masks.transfer import on_device
+from guided.rows.alone import alone, together
 from guided.rows.answer import RowAnswer
 from special_tokens.errors import ModelError
 
@@ -125,13 +127,13 @@ class RowLoop:
         self._active = list(self.rows)
         is_first = True
         while True:
-            self._leave(is_first=is_first)
-            if not self._goes_on():
-                break
             if self.device.type == "cpu":
                 yield from waiting
                 waiting = []
-            self._draft()
+            self._leave(is_first=is_first)
+            self._draft(is_first=is_first)
+            if not self._goes_on():
+                break
             logits = self._feed(is_first=is_first)
             is_first = False
             yield from waiting
@@ -201,8 +203,8 @@ class RowLoop:
             return max(row.num_unrecorded + 1, min(2, len(row.pending)))
         return row.num_unrecorded + (not row.is_done) + len(row.draft.tokens)
 
-    def _draft(self) -> None:
-        """Choose the drafts to be fed."""
+    def _draft(self, *, is_first: bool) -> None:
+        """Choose the drafts to be fed; a row that fails at it leaves."""
         if self.drafts is None:
             return
         asks = [
@@ -210,8 +212,9 @@ class RowLoop:
             for row in self._active
         ]
         for row, draft in zip(self._active, self.drafts.propose(asks), strict=True):
-            row.draft = draft
-            row.drafted += len(draft.guesses)
+            row.draft = Draft() if row.is_done else draft
+            row.drafted += len(row.draft.guesses)
+        self._leave(is_first=is_first)
 
     def _prefill(self, cache: RowKV | AppendKV, chunks: Sequence[list[int]], keep: int) -> torch.Tensor:
         """Feed the prompts; rows that begin alike (n answers, equal requests) are computed once."""
@@ -271,7 +274,8 @@ class RowLoop:
             places = [i for i in places if self._goes_on_in_draft(i)]
         if self.states is not None:
             ended = [(row.number, row.size) if row.is_done else None for row in self._active]
-            self.states.take(self.cache.hidden, shown, [len(ids) for ids in self.cache.ids], ended)
+            take = partial(self.states.take, self.cache.hidden, shown, [len(ids) for ids in self.cache.ids])
+            together([row.answer.fail for row in self._active], take, ended, None)
         return written
 
     def _goes_on_in_draft(self, place: int) -> bool:
@@ -298,7 +302,7 @@ class RowLoop:
         if row.draft.guesses and self.drafts is not None:
             num_accepted = sum(guess.at < row.num_right for guess in row.draft.guesses)
             row.accepted += num_accepted
-            self.drafts.learn(row.number, row.draft, num_accepted)
+            alone(row.answer.fail, None, self.drafts.learn, row.number, row.draft, num_accepted)
             row.draft = Draft()
 
     def _advance(self, logits: torch.Tensor, places: Sequence[int], written: list[list[int]]) -> None:
@@ -318,7 +322,8 @@ class RowLoop:
         if best is not None:
             sound &= best.isfinite()
         if self.recorder is not None:
-            self.recorder.record(raw, scores, tokens, [row.number if not row.is_done else -1 for row in active])
+            record = partial(self.recorder.record, raw, scores, tokens)
+            together([answer.fail for answer in answers], record, [-1 if r.is_done else r.number for r in active], -1)
         host = self._on_host(tokens, sound)
         self.masks.count(answers, host[3:] or None)
         self._commit(active, host, written)
@@ -338,7 +343,8 @@ class RowLoop:
             size = row.num_unrecorded
             if size and self.recorder is not None:
                 columns = logits[i, row.column - size : row.column]
-                self.recorder.record_forced(row.number, columns.float(), row.pending[-size:])
+                new = row.pending[-size:]
+                alone(row.answer.fail, None, self.recorder.record_forced, row.number, columns.float(), new)
             row.num_unrecorded = 0
 
     def _processed(self, scores: torch.Tensor) -> torch.Tensor:

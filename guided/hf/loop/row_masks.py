@@ -61,14 +61,14 @@ class RowMasks:
         return self._link.effects() if self._link is not None and self._masks else None
 
     def count(self, rows: Sequence[RowAnswer], effects: Sequence[Sequence[int]] | None) -> None:
-        """Count the effects of the masks in ``rows``; a row whose scores were NaN fails."""
+        """Count the effects of the masks in ``rows``; a row that had no sound scores fails."""
         for mask in self._masks:
             sequence = rows[mask.row].sequence
             assert isinstance(sequence, RowSequence)
             if effects is not None:
                 mask.overridden, mask.rescued, mask.unsound = (bool(part[mask.row]) for part in effects)
-            if mask.unsound:
-                sequence.fail(not_numbers(f"row {sequence.row}"))
+            if mask.unsound or mask.error is not None:
+                sequence.fail(mask.error or not_numbers(f"row {sequence.row}"))
             else:
                 sequence.overridden += mask.overridden
                 sequence.rescued += mask.rescued

@@ -36,7 +36,8 @@ class RowMask:
     ``is_imposed``: the scores do not count, because the row has failed.  ``has_ended``: the row's next token is not
     read.  ``only`` is the one id that ``words`` allow, if that is known.
     `apply_masks` sets the last three.  ``overridden``: the best score was masked.  ``rescued``: no legal token had a
-    score.  ``unsound``: some score is NaN, legal or not, so the row's next token means nothing.
+    score.  ``unsound``: some score is NaN, legal or not, so the row's next token means nothing.  ``error`` was raised
+    when the mask was applied, so the token means nothing either.
     """
 
     row: int
@@ -48,6 +49,7 @@ class RowMask:
     overridden: bool = False
     rescued: bool = False
     unsound: bool = False
+    error: BaseException | None = None
 
 
 def apply_masks(scores: torch.Tensor, masks: Sequence[RowMask]) -> torch.Tensor:

@@ -74,29 +74,34 @@ class HostLink:
     def apply(self, scores: torch.Tensor, masks: Sequence[RowMask], *, in_place: bool = False) -> torch.Tensor:
         """Return what `guided.hf.masks.apply.apply_masks` returns, for scores ``[rows, vocab]`` of any floating dtype.
 
-        With ``in_place``, contiguous float32 ``scores`` are written to and returned.
+        With ``in_place``, contiguous float32 ``scores`` are written to and returned.  What a row raises is the
+        ``error`` of its mask.
         """
         if scores.dtype is not torch.float32:
             return apply_masks(scores, masks)
         raw: Floats = (scores.detach() if scores.requires_grad else scores).numpy()
         num_rows, width = raw.shape
-        forms = [self._form(mask, width) for mask in masks]
-        if in_place and scores.is_contiguous() and not scores.requires_grad:
-            for mask, form in zip(masks, forms, strict=True):
-                self._mask_row(raw[mask.row], raw[mask.row], mask, form, True)
-            return scores
-        out, result = self._buffers.take(raw.shape)
-        num_copied = num_rows - len(masks)
-        for form in forms:
-            num_copied += form is not None and form.ceiling is None
-        copied = num_rows > 1 and 4 * num_copied >= 3 * num_rows
+        forms = [self._formed(mask, width) for mask in masks]
+        copied = in_place and scores.is_contiguous() and not scores.requires_grad
         if copied:
-            result.copy_(scores)  # all rows at once, which is faster than one by one
-        elif len(masks) < num_rows:
-            for row in set(range(num_rows)).difference(mask.row for mask in masks):
-                out[row] = raw[row]  # row by row: an index of rows would copy twice
+            out, result = raw, scores
+        else:
+            out, result = self._buffers.take(raw.shape)
+            num_copied = num_rows - len(masks)
+            for form in forms:
+                num_copied += form is not None and form.ceiling is None
+            copied = num_rows > 1 and 4 * num_copied >= 3 * num_rows
+            if copied:
+                result.copy_(scores)  # all rows at once, which is faster than one by one
+            elif len(masks) < num_rows:
+                for row in set(range(num_rows)).difference(mask.row for mask in masks):
+                    out[row] = raw[row]  # row by row: an index of rows would copy twice
         for mask, form in zip(masks, forms, strict=True):
-            self._mask_row(raw[mask.row], out[mask.row], mask, form, copied)
+            try:
+                self._mask_row(raw[mask.row], out[mask.row], mask, form, copied)
+            except BaseException as error:
+                mask.error = error
+                out[mask.row] = raw[mask.row]
         return result
 
     def _mask_row(self, raw: Floats, out: Floats, mask: RowMask, form: _Form | None, copied: bool) -> None:
@@ -128,6 +133,14 @@ class HostLink:
             row.copy_(rescue_row(row, bool_mask(mask.words, len(raw)), mask))
             top = out[out.argmax()]
         mask.overridden = bool(high > top)
+
+    def _formed(self, mask: RowMask, width: int) -> _Form | None:
+        """Return `_form`; None as well where it raises."""
+        try:
+            return self._form(mask, width)
+        except BaseException as error:
+            mask.error = error
+            return None
 
     def _form(self, mask: RowMask, width: int) -> _Form | None:
         """Return the form in which ``mask`` is applied to ``width`` scores; None if it allows few tokens."""

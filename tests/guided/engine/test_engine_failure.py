@@ -251,21 +251,21 @@ def test_a_fork_at_the_place_of_a_panic_meets_it_itself(engine: Engine, plan: Pl
 def test_only_the_row_that_panicked_has_an_error(engine: Engine, plan: Plan) -> None:
     rows = [RowSequence(plan, engine, row=r) for r in range(3)]
     for row in rows:
-        assert row.mask() is not None
+        assert row.token_mask() is not None
         row.extend([one(engine, "3" if row.row == 1 else "1")])
-        row.mask()
+        row.token_mask()
     for row in rows:
         row.extend([one(engine, "2")])
-        row.mask()
+        row.token_mask()
     assert [type(row.error) for row in rows] == [type(None), MatcherFailed, type(None)]
     assert [row.guidance().recovered for row in rows] == [1, 0, 1]
     for row in (rows[0], rows[2]):
         row.extend([one(engine, "0")])
-        assert row.mask() is not None
+        assert row.token_mask() is not None
         assert row.guidance().recovered == 1
     rows[1].sync([one(engine, "1")])
     assert rows[1].error is None
-    assert rows[1].mask() is not None
+    assert rows[1].token_mask() is not None
 
 
 def test_a_row_that_breaks_its_own_copies_ends(engine: Engine, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan, Stops
 from grammars.values.constraints import Choice, Regex
 from grammars.values.format import Ends, Format
-from guided.bitmask import allocate_bitmask, allowed_ids
+from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.rows.beams import BeamTracker
 from guided.rows.sequence import RowSequence
@@ -42,8 +42,8 @@ def fresh(engine: Engine, plan: Plan, history: list[int]) -> RowSequence:
 
 
 def mask_of(row: RowSequence) -> list[int] | None:
-    words = allocate_bitmask(1, row.state.engine.vocab_size)
-    return allowed_ids(words[0]) if row.fill_bitmask(words, 0) else None
+    mask = row.token_mask()
+    return allowed_ids(mask.words) if mask is not None else None
 
 
 def assert_same(row: RowSequence, judge: RowSequence) -> None:

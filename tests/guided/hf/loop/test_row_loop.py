@@ -124,3 +124,20 @@ def test_the_answers_are_those_of_the_cpu(engine: Engine, monkeypatch: Any) -> N
     assert [(m.token_ids, m.guidance, m.finish_reason) for m in found] == [
         (m.token_ids, m.guidance, m.finish_reason) for m in judge
     ]
+
+
+@pytest.mark.parametrize("at", [0, 1, 4])
+def test_a_row_that_fails_between_steps_leaves_the_others(engine: Engine, at: int) -> None:
+    """The next forward has been launched then, and its column is not read."""
+    plans = [plan_of(engine, response_format=FORM), plan_of(engine), None]
+    with FakeDevice():
+        loop = loop_of(engine, plans, [RowSampling(temperature=0.9, seed=r) for r in range(3)], [])
+        for i, _ in enumerate(loop.steps()):
+            if i == at:
+                loop.rows[1].answer.fail(RuntimeError("injected"))
+                size = len(loop.rows[1].answer.tokens)
+    messages = [row.answer.message() for row in loop.rows]
+    assert [message.error is None for message in messages] == [True, False, True]
+    assert messages[1].finish_reason == "error"
+    assert len(messages[1].token_ids) == size
+    assert len(messages[2].token_ids) == 40
