@@ -33,7 +33,7 @@ def _narrowed(row: RowSequence, scores: torch.Tensor) -> torch.Tensor:
     effort = row.landing.step_effort()
     top = scores.topk(min(_TRIED, len(scores)))
     ids = [i for i, score in zip(top.indices.tolist(), top.values.tolist(), strict=True) if score > -torch.inf]
-    safe = [i for i in ids if row.lands(i, effort)]
+    safe = [i for n, i in enumerate(ids) if row.lands(i, effort, is_own=n == 0)]
     # The path's next token is one of many: it stays only where nothing else is left.  Tokens that were not tried are
     # masked, also if all that were tried pass.
     nearest = None if safe else row.landing_token()
