@@ -70,7 +70,8 @@ def _into_calls(section: ToolSection | None, markers: Markers, *, again: bool = 
     form = section.form
     gap = (form.between or form.gap) if again and not form.section_start else (form.gap or form.gap_without_text)
     gap = gap if not gap.strip() else ""
-    return tuple(Exit(markers.pieces(trigger), CALLS, before=gap) for trigger in section.triggers)
+    first = section.opens_at_start and not again
+    return tuple(Exit(markers.pieces(trigger), CALLS, before=gap, at_start=first) for trigger in section.triggers)
 
 
 def _calls(section: ToolSection | None, markers: Markers) -> Region:
