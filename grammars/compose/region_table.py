@@ -26,6 +26,7 @@ from grammars.values.format import Format, ToolCallFormat
 
 __all__ = ["AFTER_REASONING", "BEFORE_REASONING", "REASONING", "region_table"]
 
+_MESSAGE = "<|message|>"
 BEFORE_REASONING, REASONING, AFTER_REASONING, CALLS, AFTER_CALLS, FRAMED, LEAD = range(7)
 
 
@@ -108,6 +109,10 @@ def _into_frames(format: Format, markers: Markers) -> Iterable[Exit]:
     content = format.content
     if content.start:
         yield Exit(markers.pieces(content.start), FRAMED)
+    if content.start.endswith(_MESSAGE):  # harmony: models name the type of a response without masks
+        head = content.start.removesuffix(_MESSAGE)
+        for kind in (" json", "<|constrain|>json", " <|constrain|>json"):
+            yield Exit(markers.pieces(head + kind + _MESSAGE), FRAMED)
     if content.lead_start and content.lead_start != content.start:
         yield Exit(markers.pieces(content.lead_start), LEAD)
 

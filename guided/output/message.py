@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from grammars.json_schema.partial import partial_value
 from grammars.json_schema.python_types import read_value
 from grammars.plan.plan import Plan, ResponsePlan
-from grammars.tools.parameters import CUSTOM_INPUT
+from grammars.tools.parameters import CUSTOM_INPUT, arguments_schema, pointer
 from grammars.values.tool import Tool
 from guided.engine.counters import Guidance
 from guided.hidden_state import LastHiddenState
@@ -315,7 +315,7 @@ class MessageBuilder:
         return partial_value(self.plan.python_type, "".join(self._content))
 
     def _tool_call(self, number: int, call: _Call) -> tuple[ToolCall, tuple[str, ...]]:
-        """Return the call, and the faults of its arguments if they are JSON."""
+        """Return the call, and its faults: an unknown tool, or arguments that are no JSON or break its schema."""
         text = "".join(call.arguments)
         value: Any = None
         faults: tuple[str, ...] = ()
@@ -330,9 +330,23 @@ class MessageBuilder:
             value = None
         elif tool is not None and tool.kind == "custom":
             value = value[CUSTOM_INPUT] if isinstance(value, dict) and CUSTOM_INPUT in value else value
+        elif tool is None and self.plan is not None:
+            value, faults = None, (f"no tool is called {call.name!r}",)
+        elif tool is not None and tool.python is None:
+            faults = self._judged(tool, value)
+            value = value if not faults else None
         elif tool is not None and tool.python is not None:
             value, refusal = _read(tool.python.read, text or "{}", f"tool_calls[{number}].{call.name}")
         return ToolCall(call.id, call.name, text, value, parse_error=refusal, tool=tool), faults
+
+    def _judged(self, tool: Tool, value: Any) -> tuple[str, ...]:
+        """Return what two validators find in the arguments of a call; no verdict is no fault where masks know all."""
+        assert self.plan is not None
+        found = violations_of(arguments_schema(tool), value, must_judge=True)
+        place = pointer(tool)
+        if any(row.pointer.startswith(place) for row in self.plan.tool_report.relaxed):
+            return found
+        return tuple(text for text in found if not text.startswith(NOT_VALIDATED))
 
     def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], ParseError | None, tuple[str, ...]]:
         """Return the response format's value, its violations, the Python type's refusal, and a note if no validator
