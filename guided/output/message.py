@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Literal, cast
 
 from typing_extensions import TypeVar
@@ -94,7 +94,8 @@ class Usage:
     ``forwards`` counts the forward passes of the model that this answer took part in, the prompt's included, in our
     own decode loop; 0 for answers that ``model.generate`` wrote.  ``cached_tokens`` are the prompt's that a kept row
     had, so that they were not computed again.  ``drafted_tokens`` were guessed and fed ahead, ``accepted_tokens`` of
-    them were right; what they force is not counted.
+    them were right; what they force is not counted.  Of an answer that was asked for again (``retries``) all attempts
+    are counted, and in ``forwards`` that of a hidden state that was computed afterwards.
     """
 
     prompt_tokens: int = 0
@@ -108,6 +109,10 @@ class Usage:
     @property
     def total_tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the counts of two answers together."""
+        return Usage(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,9 @@ def with_last_states(
             producing, at_token = _on_host(pairs[r])
             position = len(_ids(message)) - 1
             state = LastHiddenState(producing, at_token, position, "hybrid" if r in found else "prefill")
-            message = replace(message, last_hidden_state=state)
+            forwards = message.usage.forwards
+            usage = replace(message.usage, forwards=forwards + (r in missing and forwards > 0))
+            message = replace(message, last_hidden_state=state, usage=usage)
         out.append(message)
     return out
 
