@@ -35,7 +35,7 @@ def region_table(
 ) -> tuple[Region, ...]:
     """Return the regions by number; ``name`` is the answer's region, ``reasons`` whether a block may come first."""
     form = format.reasoning if reasons else None
-    into_calls = _into_calls(section, markers)
+    into_calls = _into_calls(section, markers) if section is not None else _unasked(format, markers)
     into_frames = tuple(_into_frames(format, markers))
     into_reasoning: tuple[Exit, ...] = ()
     out_of_reasoning: tuple[Exit, ...] = ()
@@ -73,6 +73,14 @@ def _into_calls(section: ToolSection | None, markers: Markers, *, again: bool = 
     gap = gap if not gap.strip() else ""
     first = section.opens_at_start and not again
     return tuple(Exit(markers.pieces(trigger), CALLS, before=gap, at_start=first) for trigger in section.triggers)
+
+
+def _unasked(format: Format, markers: Markers) -> tuple[Exit, ...]:
+    """The exits into calls that no one asked for, where text has a frame of its own: their header is no text."""
+    form = format.tool_calls
+    if form is None or not format.content.start:
+        return ()
+    return tuple(Exit(markers.pieces(trigger), CALLS) for trigger in syntax(form.syntax).triggers(form, ()))
 
 
 def _calls(section: ToolSection | None, markers: Markers) -> Region:

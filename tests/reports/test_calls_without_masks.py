@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from grammars.compose.compose import Parts, compose
+from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import Ends, Format
+from grammars.values.tool import Call
 from guided.engine.engine import Engine
 from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.accepts import acceptance
@@ -136,6 +138,24 @@ def test_a_recipient_on_any_channel_is_a_call(harmony: Format, header: str, thou
     message = _read(harmony, thought + header + '{"x": 1}', {"x": {}})
     assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": 1})]
     assert (message.content, message.reasoning) == (None, "Hm" if thought else None)
+
+
+@pytest.mark.parametrize("name", ["gpt_oss", "command_r7b"])
+def test_a_call_that_no_one_asked_for_shows_no_header(shared: Any, name: str) -> None:
+    """Rows without tools, whose text has a frame of its own."""
+    path = shared / "data" / "templates" / f"{name}.jinja"
+    if not path.is_file():
+        pytest.skip("needs the shared chat templates, which are absent")
+    wire = inference_of_template(path.read_text(encoding="utf-8"))[0].format
+    assert wire.tool_calls is not None
+    engine = engine_for(wire)
+    plan = compose(Parts(thinking=True), tokens=engine.tokens, format=wire)
+    text = syntax(wire.tool_calls.syntax).render(wire.tool_calls, [Call("f", {"x": 1})], {})
+    message = read(plan, engine, engine.tokenize(text), "fresh", ended=True)
+    assert (message.content, [call.name for call in message.tool_calls]) == (None, ["f"])
+    assert message.violations == ("the call of 'f': no tool is called 'f'",)
+    message = read(plan, engine, engine.tokenize(f"{wire.content.start}Hi{wire.content.end}"), "fresh", ended=True)
+    assert (message.content, message.tool_calls) == ("Hi", ())
 
 
 @pytest.mark.parametrize("kind", [" <|constrain|>json", "<|constrain|>json", " json"])
