@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping, Sequence
 
 from grammars.tool_calls.ids import make_id
@@ -14,6 +15,9 @@ from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 
 __all__ = ["SectionReader", "opening_marker", "wrapped"]
+
+#: A marker at the beginning of an opening, where no word of the opening is part of it.
+_MARKER = re.compile(r"(?:<[^<>\s]*>|\[[^\[\]\s]+\])(?=[\[{<\s]|$)")
 
 
 def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) -> str:
@@ -30,9 +34,8 @@ def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) 
 def opening_marker(form: ToolCallFormat) -> str:
     """The text that opens a section: its first marker, else everything before the name."""
     opening = form.section_start + form.call_start
-    first = first_chunk(opening)
-    is_marker = opening.startswith(first) and first[:1] in ("<", "[") and first[-1:] in (">", "]")
-    return first if is_marker else opening.rstrip()
+    first = _MARKER.match(opening)
+    return first[0] if first else opening.rstrip()
 
 
 class SectionReader(Reader):

@@ -74,6 +74,33 @@ def test_an_id_between_name_and_arguments_is_no_part_of_the_name() -> None:
     assert message.violations == ()
 
 
+def test_a_name_without_its_namespace_is_read() -> None:
+    wire = Format("k", tool_calls=FORMS["name and number"], ends=Ends((END,)))
+    call = '<|tool_call_begin|>%sf:0<|tool_call_argument_begin|>{"x": 1}<|tool_call_end|>'
+    for lead in ("functions.", ""):
+        text = f"<|tool_calls_section_begin|>{call % lead}<|tool_calls_section_end|>"
+        message = _read(wire, text, {"x": {}})
+        assert [(found.id, found.name, found.parsed) for found in message.tool_calls] == [
+            ("functions.f:0", "f", {"x": 1})
+        ]
+
+
+@pytest.mark.parametrize("white", ["", " ", "\n", " \n"])
+@pytest.mark.parametrize("name", ["granite3_3", "mistral_nemo"])
+def test_white_space_after_a_marker_opens_calls_as_well(shared: Any, name: str, white: str) -> None:
+    path = shared / "data" / "templates" / f"{name}.jinja"
+    if not path.is_file():
+        pytest.skip("needs the shared chat templates, which are absent")
+    wire = inference_of_template(path.read_text(encoding="utf-8"))[0].format
+    assert wire.tool_calls is not None
+    text = syntax(wire.tool_calls.syntax).render(wire.tool_calls, [Call("f", {"x": 1})], {})
+    spread = text.replace("[{", f"{white}[{{", 1)
+    assert spread != text or not white
+    message = _read(wire, spread, {"x": {}})
+    assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": 1})]
+    assert (message.content, message.violations) == (None, ())
+
+
 @pytest.mark.parametrize(
     ("written", "wanted"),
     [

@@ -105,7 +105,9 @@ class _NameReader(SectionReader):
     def call(self) -> ReadStep:
         values: dict[str, str] = {}
         for i, part in enumerate(self._pattern):
-            if not isinstance(part, Hole):
+            if i == 0 and isinstance(part, str) and part.endswith("."):
+                yield from self.try_literal(part)  # a namespace, which models leave out
+            elif not isinstance(part, Hole):
                 yield from self.literal(part)
             elif part.name == "arguments":
                 self._begin(values)
