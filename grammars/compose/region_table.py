@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from grammars.compose.tool_section import ToolSection
 from grammars.plan.plan import Exit, QuoteSpan, Region, RegionName
 from grammars.reasoning.part import framing
+from grammars.tool_calls.syntaxes.harmony import Harmony
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.values.format import Format, ToolCallFormat
@@ -72,7 +73,8 @@ def _into_calls(section: ToolSection | None, markers: Markers, *, again: bool = 
     gap = (form.between or form.gap) if again and not form.section_start else (form.gap or form.gap_without_text)
     gap = gap if not gap.strip() else ""
     first = section.opens_at_start and not again
-    return tuple(Exit(markers.pieces(trigger), CALLS, before=gap, at_start=first) for trigger in section.triggers)
+    texts = (*section.triggers, *_others(form))
+    return tuple(Exit(markers.pieces(text), CALLS, before=gap, at_start=first) for text in texts)
 
 
 def _unasked(format: Format, markers: Markers) -> tuple[Exit, ...]:
@@ -80,7 +82,14 @@ def _unasked(format: Format, markers: Markers) -> tuple[Exit, ...]:
     form = format.tool_calls
     if form is None or not format.content.start:
         return ()
-    return tuple(Exit(markers.pieces(trigger), CALLS) for trigger in syntax(form.syntax).triggers(form, ()))
+    texts = (*syntax(form.syntax).triggers(form, ()), *_others(form))
+    return tuple(Exit(markers.pieces(text), CALLS) for text in texts)
+
+
+def _others(form: ToolCallFormat) -> tuple[str, ...]:
+    """The texts that open calls in what was written without masks alone."""
+    module = syntax(form.syntax)
+    return module.other_triggers(form) if isinstance(module, Harmony) else ()
 
 
 def _calls(section: ToolSection | None, markers: Markers) -> Region:

@@ -22,21 +22,21 @@ from tests.judges.schema_masks import Compiled, walked
 PLAIN = replace(FORMAT, reasoning=None)
 
 
-class Cat(BaseModel):
+class Feline(BaseModel):
     kind: Literal["cat"] = "cat"
     lives: int = 9
 
 
-class Dog(BaseModel):
+class Canine(BaseModel):
     kind: Literal["dog", "puppy"] = "dog"
     name: str = ""
 
 
-class Aliased(BaseModel):
+class Finned(BaseModel):
     kind: Literal["fish"] = Field("fish", alias="type")
 
 
-class AliasedToo(BaseModel):
+class Winged(BaseModel):
     kind: Literal["bird"] = Field("bird", alias="type")
 
 
@@ -59,21 +59,21 @@ class Two(TypedDict):
 
 
 class Owner(BaseModel):
-    pet: Annotated[Cat | Dog, Field(discriminator="kind")]
-    alone: Cat = Cat()
+    pet: Annotated[Feline | Canine, Field(discriminator="kind")]
+    alone: Feline = Feline()
 
 
 UNIONS: dict[str, Any] = {
-    "models": Annotated[Cat | Dog, Field(discriminator="kind")],
+    "models": Annotated[Feline | Canine, Field(discriminator="kind")],
     "a member": Owner,
-    "an alias": Annotated[Aliased | AliasedToo, Field(discriminator="kind")],
+    "an alias": Annotated[Finned | Winged, Field(discriminator="kind")],
     "dataclasses": Annotated[Left | Right, Field(discriminator="side")],
     "typed dicts": Annotated[One | Two, Field(discriminator="n")],
     "a union in a union": Annotated[
-        Annotated[Cat | Dog, Field(discriminator="kind")] | Annotated[Left | Right, Field(discriminator="side")],
+        Annotated[Feline | Canine, Field(discriminator="kind")] | Annotated[Left | Right, Field(discriminator="side")],
         Field(union_mode="left_to_right"),
     ],
-    "a list": list[Annotated[Cat | Dog, Field(discriminator="kind")]],
+    "a list": list[Annotated[Feline | Canine, Field(discriminator="kind")]],
 }
 
 
@@ -95,7 +95,7 @@ def test_the_tag_of_a_union_is_written_and_pydantic_reads_the_answer(engine: Eng
 
 
 def test_the_tag_of_a_union_is_written_in_calls(engine: Engine) -> None:
-    def adopt(pet: Annotated[Cat | Dog, Field(discriminator="kind")]) -> None:
+    def adopt(pet: Annotated[Feline | Canine, Field(discriminator="kind")]) -> None:
         """Adopt a pet."""
 
     plan = plan_of(engine, PLAIN, tools=[adopt], tool_choice="required")

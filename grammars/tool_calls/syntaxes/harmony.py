@@ -57,8 +57,11 @@ class Harmony:
 
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         piece = _pieces(form)
-        channels = ("", piece["channel"], _OTHER_CHANNEL)
-        return tuple(form.call_start + channel + piece["recipient"] for channel in channels)
+        return (form.call_start + piece["recipient"], form.call_start + piece["channel"] + piece["recipient"])
+
+    def other_triggers(self, form: ToolCallFormat) -> tuple[str, ...]:
+        """The texts that open calls without masks as well; the grammar writes none of them."""
+        return (form.call_start + _OTHER_CHANNEL + _pieces(form)["recipient"],)
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         _check(tool.name, f"tools.{tool.name}")
