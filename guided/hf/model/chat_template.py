@@ -84,7 +84,7 @@ def chat_digests(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
 
 def forgotten_chat(chat: Any) -> tuple[int, ...]:
     """Return the digests of a conversation to forget; raises `RequestError` if it has only system messages."""
-    digests = chat_digests(messages_of(chat))
+    digests = () if chat == [] else chat_digests(messages_of(chat))
     if not digests:
         raise RequestError(
             "no message names a conversation", place="forget", expected="at least one message that is not the system's"
