@@ -111,8 +111,12 @@ class Answer:
         if not barred:
             return seq(start, Rule("content", self.markers.any_text(not_blank=required), region="content"), end)
         some = _NOT_BLANK if required else ANY_TEXT
-        whole = Lexeme("content", And((some, Not(_containing(barred)))))
-        content = self.markers.with_tags(whole, self._text_without(barred))
+        if self.section is not None and self.section.opens_at_start and not self.content.start:
+            whole = Lexeme("content", And((some, Not(_beginning(barred)))))
+            content = self.markers.with_tags(whole, ANY_TEXT)
+        else:
+            whole = Lexeme("content", And((some, Not(_containing(barred)))))
+            content = self.markers.with_tags(whole, self._text_without(barred))
         return seq(start, Rule("content", content, region="content"), closing, end)
 
     def _text_or_calls(self, lead: str, required: bool) -> Iterable[Node]:
@@ -204,6 +208,12 @@ class Answer:
         for opening, lead in self._leads(mixed, literal):
             options.append(seq(lead, Rule("calls", strip_prefix(node, (opening,)), region="tool_calls"), Ref("more")))
         return seq(calls, Group("after", Ref("more"), {"more": RuleDef(alt(*options))}))
+
+
+def _beginning(texts: Sequence[str]) -> Node:
+    """Text that begins with one of ``texts``, or with white space and one of them."""
+    options = "|".join(map(re.escape, texts))
+    return Pattern(f"[ \\t\\r\\n]*(?:{options})(?s:.*)")
 
 
 def _containing(texts: Sequence[str]) -> Node:

@@ -16,6 +16,7 @@ from grammars.compose.response import ResponsePart, response_part
 from grammars.compose.tool_section import ToolSection
 from grammars.json_schema.build import Policy, build, strict_error
 from grammars.json_schema.document.closed_objects import close_objects
+from grammars.json_schema.report.misspelt import unlisted_rows
 from grammars.limits.deadline import deadline
 from grammars.plan.plan import (
     SENTINELS,
@@ -275,7 +276,8 @@ class _Composer:
 
     def _add_rows(self, tool: Tool, section: ToolSection) -> None:
         """Add what the Python type of a tool and the call syntax say of it."""
-        report = SchemaReport((*section.rows(tool), *SchemaReport(tool.rows).below(pointer(tool)).rows))
+        own = SchemaReport((*tool.rows, *unlisted_rows(tool.parameters))).below(pointer(tool))
+        report = SchemaReport((*section.rows(tool), *own.rows))
         if report.relaxed and (tool.strict or self.parts.schema_policy == "strict"):
             raise strict_error(report)
         self.tool_rows |= dict.fromkeys(report.rows)

@@ -20,6 +20,8 @@ _CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t-\\r\\x20"}
 _PIECE = re.compile(r"\\.|\[\^?\]?|.", re.DOTALL)
 _LOOKS = re.compile(r"\(\?<?[=!]|\\[bB]")
 _NAMED = re.compile(r"\(\?P<")
+_ANCHORS = re.compile(r"[\^$]|\\[Az]")
+_LINES = re.compile(r"\(\?[a-zA-Z]*m")
 _IGNORES_CASE = re.compile(r"\(\?[a-zA-Z]*i")
 #: The two characters beyond ASCII that fold to letters of ASCII (the long s, the Kelvin sign), as patterns spell them.
 _FOLDED = re.compile("17[fF]|212[aA]|\u017f|\u212a")
@@ -43,18 +45,27 @@ def regex_node(pattern: Any, place: str, *, unicode: bool) -> tuple[Node, str]:
         if shortest(term) is None:
             raise GrammarError("no text matches this pattern", place=place)
         return _unfolded(_raw(term), folds), pattern
-    shown = pattern if unicode else ascii_classes(pattern)
+    shown = _PIECE.sub(_with_nul, pattern if unicode else ascii_classes(pattern))
     try:
         check_pattern(pattern, place=place)
         language(pattern)
         is_empty = shortest(language(shown)) is None
-    except NotTranslated:
+    except NotTranslated as error:
+        if _outside_classes(_ANCHORS, pattern) and ("inside the pattern" in str(error) or _LINES.search(pattern)):
+            hint = "^ and $ stand at the beginning and the end of the pattern, which is matched as a whole"
+            raise GrammarError(f"not supported: {error}", place=place, hint=hint) from None
         is_empty = False  # the engine decides
     except InvalidRegex as error:
         raise GrammarError(str(error), line=1, column=error.at + 1, place=place) from None
     if is_empty:
         raise GrammarError("no text matches this pattern", place=place)
     return _unfolded(Pattern(shown), folds), shown
+
+
+def _with_nul(piece: re.Match[str]) -> str:
+    r"""``\0`` as the engine reads it, unless another digit follows."""
+    following = piece.string[piece.end() : piece.end() + 1]
+    return "\\x00" if piece[0] == "\\0" and not following.isdigit() else piece[0]
 
 
 def ascii_classes(pattern: str) -> str:

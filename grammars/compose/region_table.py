@@ -20,12 +20,14 @@ from collections.abc import Iterable
 from grammars.compose.tool_section import ToolSection
 from grammars.plan.plan import Exit, QuoteSpan, Region, RegionName
 from grammars.reasoning.part import framing
+from grammars.tool_calls.syntaxes.harmony import Harmony
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.values.format import Format, ToolCallFormat
 
 __all__ = ["AFTER_REASONING", "BEFORE_REASONING", "REASONING", "region_table"]
 
+_MESSAGE = "<|message|>"
 BEFORE_REASONING, REASONING, AFTER_REASONING, CALLS, AFTER_CALLS, FRAMED, LEAD = range(7)
 
 
@@ -34,7 +36,7 @@ def region_table(
 ) -> tuple[Region, ...]:
     """Return the regions by number; ``name`` is the answer's region, ``reasons`` whether a block may come first."""
     form = format.reasoning if reasons else None
-    into_calls = _into_calls(section, markers)
+    into_calls = _into_calls(section, markers) if section is not None else _unasked(format, markers)
     into_frames = tuple(_into_frames(format, markers))
     into_reasoning: tuple[Exit, ...] = ()
     out_of_reasoning: tuple[Exit, ...] = ()
@@ -70,7 +72,24 @@ def _into_calls(section: ToolSection | None, markers: Markers, *, again: bool = 
     form = section.form
     gap = (form.between or form.gap) if again and not form.section_start else (form.gap or form.gap_without_text)
     gap = gap if not gap.strip() else ""
-    return tuple(Exit(markers.pieces(trigger), CALLS, before=gap) for trigger in section.triggers)
+    first = section.opens_at_start and not again
+    texts = (*section.triggers, *_others(form))
+    return tuple(Exit(markers.pieces(text), CALLS, before=gap, at_start=first) for text in texts)
+
+
+def _unasked(format: Format, markers: Markers) -> tuple[Exit, ...]:
+    """The exits into calls that no one asked for, where text has a frame of its own: their header is no text."""
+    form = format.tool_calls
+    if form is None or not format.content.start:
+        return ()
+    texts = (*syntax(form.syntax).triggers(form, ()), *_others(form))
+    return tuple(Exit(markers.pieces(text), CALLS) for text in texts)
+
+
+def _others(form: ToolCallFormat) -> tuple[str, ...]:
+    """The texts that open calls in what was written without masks alone."""
+    module = syntax(form.syntax)
+    return module.other_triggers(form) if isinstance(module, Harmony) else ()
 
 
 def _calls(section: ToolSection | None, markers: Markers) -> Region:
@@ -107,6 +126,10 @@ def _into_frames(format: Format, markers: Markers) -> Iterable[Exit]:
     content = format.content
     if content.start:
         yield Exit(markers.pieces(content.start), FRAMED)
+    if content.start.endswith(_MESSAGE):  # harmony: models name the type of a response without masks
+        head = content.start.removesuffix(_MESSAGE)
+        for kind in (" json", "<|constrain|>json", " <|constrain|>json"):
+            yield Exit(markers.pieces(head + kind + _MESSAGE), FRAMED)
     if content.lead_start and content.lead_start != content.start:
         yield Exit(markers.pieces(content.lead_start), LEAD)
 

@@ -56,6 +56,12 @@ class ToolSection:
         """The texts that may begin a section."""
         return syntax(self.form.syntax).triggers(self.form, self.tools)
 
+    @property
+    def opens_at_start(self) -> bool:
+        """Whether calls open with characters, and only at the start of an answer: later these characters are text."""
+        plain = all(isinstance(piece, str) for trigger in self.triggers for piece in self.markers.pieces(trigger))
+        return plain and not self.form.text_before
+
     def rows(self, tool: Tool) -> tuple[ReportRow, ...]:
         """Rows for argument values that this call syntax cannot write, and for keywords that it does not enforce."""
         module = syntax(self.form.syntax)

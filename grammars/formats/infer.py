@@ -142,13 +142,16 @@ def _read_unsandboxed(render_unsandboxed: Callable[..., str], reading: TemplateR
 def _with_refused(
     found: Format, unsandboxed: TemplateReading, notes: tuple[str, ...]
 ) -> tuple[Format, tuple[str, ...]]:
-    """The format with the calls that only an unsandboxed rendering shows."""
+    """The format with the calls that only an unsandboxed rendering shows; prompts are rendered in the same way."""
     other, _ = unsandboxed.format()
     evidence = (*without_part(found.evidence, "tool_calls"), ("tool_calls", UNSANDBOXED))
     ends = replace(found.ends, calls=other.ends.calls, not_ends=other.ends.not_ends)
     reasoning = found.reasoning or other.reasoning
-    made = replace(found, tool_calls=other.tool_calls, ends=ends, reasoning=reasoning, evidence=evidence)
-    return made, ("transformers' sandbox refuses this template's calls: calls in the history are written as text",)
+    made = replace(
+        found, tool_calls=other.tool_calls, ends=ends, reasoning=reasoning, inputs=other.inputs, evidence=evidence
+    )
+    return made, ("transformers' sandbox refuses this template's calls: they are rendered in one that lets a template "
+                  "change its own lists",)  # fmt: skip
 
 
 def _with_described(

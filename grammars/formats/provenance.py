@@ -51,7 +51,6 @@ _SHOWN_BY: Mapping[str, str] = {
     "ends.not_ends": "rendering of markers inside the turn",
     "inputs.arguments": _CALL,
     "inputs.content_of_calls": _CALL,
-    "inputs.content_parts": "rendering of a list of parts",
     "inputs.content_as": "rendering of a list of parts",
     "inputs.developer_role": "rendering of the role developer",
     "inputs.system_role": "rendering of the role system",

@@ -24,8 +24,8 @@ from grammars.json_schema.grammar.runtime_constraints import (
 )
 from grammars.json_schema.passthrough.build import pass_through
 from grammars.json_schema.report.dependent_keywords import dependent_rows
-from grammars.json_schema.report.document_rows import KEY_ORDER, LONG_NUMBERS, digits_row, document_rows
-from grammars.json_schema.report.misspelt import misspelt_rows
+from grammars.json_schema.report.document_rows import CONTROLS, KEY_ORDER, LONG_NUMBERS, digits_row, document_rows
+from grammars.json_schema.report.misspelt import misspelt_rows, unlisted_rows
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
 from grammars.json_schema.solver.solver import MemoisedSolver, Overrun
 from grammars.limits.deadline import deadline, is_late, time_left
@@ -105,7 +105,7 @@ def build(
     _check(policy, documents)
     with deadline():
         seen = survey(schema, limits)
-        rows += misspelt_rows(schema, seen.keys)
+        rows += misspelt_rows(schema, seen.keys) + unlisted_rows(schema)
         if watch and not always_translate and not start and not spelling.any_order:
             found = pass_through(schema, spelling, seen.keys)
             if found is not None:
@@ -212,6 +212,8 @@ def _compile(solver: MemoisedSolver, spelling: Spelling, *, watch: bool, start: 
     rows = [*emitted.rows, *unique, *dependent_rows(solver, unique)]
     if has_key_order(nonterminals) and not spelling.any_order:
         rows.append(KEY_ORDER)
+    if emitted.loses_controls:
+        rows.append(CONTROLS)
     whole = any(
         numbers.integer for nonterminal in nonterminals.by_conj.values() for numbers in nonterminal.shape.numbers
     )

@@ -232,7 +232,10 @@ class PythonSchema(GenerateJsonSchema):
         return {**found, _ROWS: [*found.get(_ROWS, ()), _relaxed(f"{asked[0]} alone")]} if asked else found
 
     def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
+        """The union with its tag required: pydantic looks for it even where it has a default."""
         found = super().tagged_union_schema(schema)
+        tag = found.get("discriminator", {}).get("propertyName")
+        found = found if tag is None else {**found, "required": [tag]}
         if callable(schema.get("discriminator")):
             found = {"anyOf" if key == "oneOf" else key: value for key, value in found.items()}
             return {**found, _ROWS: [_relaxed("a function chooses among the members of the union")]}

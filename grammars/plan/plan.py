@@ -66,12 +66,14 @@ class Exit:
 
     ``before`` and ``after`` are framing texts around the trigger (``\\n`` before ``</think>``, ``\\n\\n`` after it)
     that belong to the marker and not to the text next to it: the parser drops each of them exactly once.
+    ``at_start``: only white space may come before the trigger; later it is text.
     """
 
     trigger: Pieces
     to: int
     before: str = ""
     after: str = ""
+    at_start: bool = False
 
 
 @dataclass(frozen=True, slots=True)

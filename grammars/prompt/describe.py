@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from grammars.plan.plan import Plan, ResponsePlan
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import Format
 from grammars.values.tool import Call, Tool
 
-__all__ = ["add_system_text", "describe_plan"]
+__all__ = ["describe_plan"]
 
 
 def describe_plan(plan: Plan) -> str:
@@ -28,18 +27,6 @@ def describe_plan(plan: Plan) -> str:
         start, end = plan.format.reasoning.start.strip(), plan.format.reasoning.end.strip()
         parts.append(f"First think in one or two short sentences between {start} and {end}. Then answer.")
     return "\n\n".join(part for part in parts if part)
-
-
-def add_system_text(messages: Sequence[dict[str, Any]], text: str) -> list[dict[str, Any]]:
-    """Return the messages with ``text`` at the end of the system message, which is added where there is none."""
-    out = [dict(message) for message in messages]
-    if not text:
-        return out
-    if out and out[0].get("role") in ("system", "developer") and isinstance(out[0].get("content"), str):
-        out[0]["content"] = f"{out[0]['content']}\n\n{text}"
-    else:
-        out.insert(0, {"role": "system", "content": text})
-    return out
 
 
 def _tools(tools: Sequence[Tool], format: Format, *, required: bool) -> str:

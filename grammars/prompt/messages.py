@@ -17,7 +17,7 @@ from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tools.parameters import CUSTOM_INPUT
 from grammars.values.format import Format, InputNeeds
 from grammars.values.tool import Call, Tool
-from special_tokens.errors import RequestError, TemplateError
+from special_tokens.errors import RequestError, TemplateError, shown
 
 __all__ = ["comparable_texts", "messages_for", "template_arguments"]
 
@@ -27,12 +27,21 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 _SYSTEM = ("system", "developer")
 
 
-def messages_for(messages: Sequence[Mapping[str, Any]], format: Format, tools: Iterable[Tool] = ()) -> list[_Message]:
+def messages_for(
+    messages: Sequence[Mapping[str, Any]], format: Format, tools: Iterable[Tool] = (), *, system_text: str = ""
+) -> list[_Message]:
     """Return the messages as this format's template takes them; the caller's own are not changed.
 
-    Raises `RequestError` for a value that is no message, and `TemplateError` for content that the template cannot show.
+    ``system_text`` comes at the end of the system message, which is added where none begins the conversation.  Raises
+    `RequestError` for a value that is no message and for content that is no text, and `TemplateError` for calls that
+    the template cannot show.
     """
     read = [_read(message, f"messages[{i}]") for i, message in enumerate(messages)]
+    if system_text and read and read[0].role in _SYSTEM:
+        whole = f"{read[0].content}\n\n{system_text}" if read[0].content else system_text
+        read[0] = replace(read[0], content=whole)
+    elif system_text:
+        read.insert(0, _Read("system", system_text))
     writer = _Writer(format, {tool.name: tool for tool in tools})
     made = _without_system(writer.write(read), format.inputs)
     return [_in_parts(message) for message in made] if format.inputs.content_as == "parts" else made
@@ -74,11 +83,10 @@ def comparable_texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """One message, in whichever form it was sent.  ``content`` is text, or a list of parts that are not all text."""
+    """One message, in whichever form it was sent."""
 
     role: str
-    content: str | list[Any]
-    place: str
+    content: str
     reasoning: str = ""
     calls: tuple[Call, ...] = ()
     call_id: str = ""
@@ -98,7 +106,6 @@ def _read(message: Any, place: str) -> _Read:
     return _Read(
         role,
         content,
-        place,
         reasoning=given or thought,
         calls=tuple(_calls(message, place)),
         call_id=str(message.get("tool_call_id") or ""),
@@ -107,33 +114,39 @@ def _read(message: Any, place: str) -> _Read:
     )
 
 
-def _content(content: Any, place: str) -> tuple[str | list[Any], str]:
-    """Content, as text where it is all text, and the reasoning among its parts."""
+def _content(content: Any, place: str) -> tuple[str, str]:
+    """The text of a message's content, and the reasoning among its parts."""
     if content is None or isinstance(content, str):
         return content or "", ""
     if isinstance(content, Mapping):
         return json.dumps(content, ensure_ascii=False), ""
     if not isinstance(content, list | tuple):
         raise RequestError(f"content is {type(content).__name__}", place=place, expected="text or a list of parts")
-    parts = [part for part in content if not _is_thought(part)]
-    thought = "".join(str(part.get("thinking", "")) for part in content if _is_thought(part))
-    texts = [_part_text(part) for part in parts]
-    if all(text is not None for text in texts):
-        return "\n".join(text for text in texts if text), thought
-    return list(parts), thought
+    texts: list[str] = []
+    thoughts: list[str] = []
+    for i, part in enumerate(content):
+        if not isinstance(part, Mapping) or part.get("type") != "thinking":
+            texts.append(_part_text(part, f"{place}[{i}]"))
+            continue
+        thought = part.get("thinking") or ""
+        pieces = [thought] if isinstance(thought, str) else thought  # Mistral's own form has parts again
+        thoughts += [_part_text(piece, f"{place}[{i}].thinking[{j}]") for j, piece in enumerate(pieces)]
+    return "\n".join(text for text in texts if text), "".join(thoughts)
 
 
-def _is_thought(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type") == "thinking"
-
-
-def _part_text(part: Any) -> str | None:
+def _part_text(part: Any, place: str) -> str:
+    """The text of a part; raises `RequestError` for an image, a file, sound, or text that is none."""
+    kind: Any = type(part).__name__
     if isinstance(part, str):
         return part
-    if isinstance(part, Mapping) and part.get("type") in ("text", "input_text", "output_text", "refusal", None):
+    if isinstance(part, Mapping):
+        kind = part.get("type")
         text = part.get("text", part.get("refusal"))
-        return text if isinstance(text, str) else None
-    return None
+        if kind in ("text", "input_text", "output_text", "refusal", None) and isinstance(text, str):
+            return text
+    raise RequestError(
+        f"a part of type {shown(kind)} without text", place=place, expected='text, or {"type": "text", "text": ...}'
+    )
 
 
 def _calls(message: Mapping[str, Any], place: str) -> Iterable[Call]:
@@ -222,20 +235,10 @@ class _Writer:
                     yield results[call.id]
 
     def _plain(self, message: _Read) -> _Message:
-        made: _Message = {"role": message.role, "content": self._shown(message)}
+        made: _Message = {"role": message.role, "content": message.content}
         if message.name:
             made["name"] = message.name
         return {**message.other, **made}
-
-    def _shown(self, message: _Read) -> Any:
-        if isinstance(message.content, list) and not self.needs.content_parts:
-            kinds = sorted({str(part.get("type")) for part in message.content if isinstance(part, Mapping)})
-            raise TemplateError(
-                f"the chat template takes text only, not {', '.join(kinds)}",
-                place=f"{message.place}.content",
-                expected="text, or a list of text parts",
-            )
-        return message.content
 
     # -- the assistant's messages
 
@@ -250,16 +253,15 @@ class _Writer:
         if self.needs.text_beside_calls == "thought" and content and reasoning:
             content, reasoning = "", f"{reasoning}\n\n{content}"
         made = self._with_reasoning(message, content, reasoning)
-        if not content and self.needs.content_of_calls == "none":
+        if not made["content"] and self.needs.content_of_calls == "none":
             made["content"] = None
         made["tool_calls"] = [self._call(call) for call in message.calls]
         return made
 
-    def _without_thoughts(self, message: _Read) -> tuple[Any, str]:
+    def _without_thoughts(self, message: _Read) -> tuple[str, str]:
         """Content and reasoning, separated where a client left the reasoning inside the content."""
-        content = self._shown(message)
-        form = self.format.reasoning
-        if form is None or message.reasoning or not isinstance(content, str):
+        content, form = message.content, self.format.reasoning
+        if form is None or message.reasoning:
             return content, message.reasoning
         start, end = form.start.strip(), form.end.strip()
         if not end or not content.lstrip().startswith(start) or end not in content:
@@ -267,11 +269,12 @@ class _Writer:
         thought, answer = content.lstrip().removeprefix(start).split(end, 1)
         return answer.lstrip("\n"), thought.strip("\n")
 
-    def _with_reasoning(self, message: _Read, content: Any, reasoning: str) -> _Message:
+    def _with_reasoning(self, message: _Read, content: str, reasoning: str) -> _Message:
         made: _Message = {**message.other, "role": "assistant", "content": content}
         field = self.needs.reasoning_as
-        if reasoning and field == "parts" and not message.calls:
-            made["content"] = [{"type": "thinking", "thinking": reasoning}, {"type": "text", "text": content}]
+        if reasoning and field == "parts":
+            text = [{"type": "text", "text": content}] if content else []
+            made["content"] = [{"type": "thinking", "thinking": reasoning}, *text]
         elif reasoning and field not in ("", "parts"):
             made[field] = reasoning
         return made
@@ -304,12 +307,11 @@ class _Writer:
 
     def _add_result(self, out: list[_Message], message: _Read) -> None:
         call_id, name = self._ids.get(message.call_id, (message.call_id, message.name))
-        content = message.content if isinstance(message.content, str) else json.dumps(message.content)
         if self.needs.tool_results == "native":
-            made: _Message = {**message.other, "role": "tool", "content": content, "tool_call_id": call_id}
+            made: _Message = {**message.other, "role": "tool", "content": message.content, "tool_call_id": call_id}
             out.append(made | ({"name": message.name or name} if message.name or name else {}))
             return
-        text = f"<tool_response>\n{content}\n</tool_response>"
+        text = f"<tool_response>\n{message.content}\n</tool_response>"
         if out and out[-1].get("role") == "user" and out[-1].get("_results"):
             out[-1]["content"] += f"\n{text}"
         else:
@@ -329,9 +331,5 @@ def _without_system(messages: list[_Message], needs: InputNeeds) -> list[_Messag
     first = next((i for i, message in enumerate(rest) if message["role"] == "user"), None)
     if first is None:
         return [{"role": "user", "content": "\n\n".join(texts)}, *rest]
-    content = rest[first]["content"]
-    if isinstance(content, list):
-        content = [{"type": "text", "text": "\n\n".join(texts)}, *content]
-    else:
-        content = "\n\n".join([*texts, content])
+    content = "\n\n".join([*texts, rest[first]["content"]])
     return [*rest[:first], {**rest[first], "content": content}, *rest[first + 1 :]]

@@ -1,7 +1,11 @@
 """JSON strings as lexemes: from a language over code points to one lexeme, quotes included.
 
-Every code point has exactly one spelling: itself, a short escape, or ``\\u00xx`` for the other control characters.
-So a key cannot be written twice with different escapes: two different texts are two different keys.
+Where texts are compared (keys, patterns, listed texts) every code point has exactly one spelling: itself, a short
+escape, or ``\\u00xx`` for the other control characters.  So a key cannot be written twice with different escapes: two
+different texts are two different keys.  A free string may be written with any escape, see `written`.
+
+An escape is whole or is not begun: where a class holds other characters as well, ``\\u00xx`` is left out of it, since a
+model that begins ``\\u00e3`` could only go on as a control character.
 """
 
 from __future__ import annotations
@@ -24,18 +28,30 @@ from grammars.regular.languages import (
 from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Seq, Text, alt, repeat, seq
 from grammars.tree.quantifier import quantifier
 
-__all__ = ["ANYTHING", "STRING", "content_regex", "lexeme", "spell", "without_surrogates"]
+__all__ = [
+    "ANYTHING",
+    "STRING",
+    "content_regex",
+    "is_free",
+    "lexeme",
+    "loses_controls",
+    "spell",
+    "without_surrogates",
+    "written",
+]
 
 _ESCAPES = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _LONG_ESCAPES = tuple(c for c in (*range(0x20), 0x7F) if c not in _ESCAPES)
 _NOT_RAW: Ranges = ((0x00, 0x1F), (0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F), (0xD800, 0xDFFF))
 _RAW_ANY = '[^"\\\\\\x00-\\x1F\\x7F]'
-_CHAR = f'(?:{_RAW_ANY}|\\\\(?:["\\\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]|7f)))'
+_CHAR = f'(?:{_RAW_ANY}|\\\\["\\\\bfnrt])'
+_CONTROLS = "u00(?:0[0-7bef]|1[0-9a-f]|7f)"
+_PAIR = "[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_ESCAPED = f'["\\\\/bfnrt]|u(?:[0-9a-cefA-CEF][0-9a-fA-F]{{3}}|[dD][0-7][0-9a-fA-F]{{2}}|{_PAIR})'
+_WRITTEN = f"(?:{_RAW_ANY}|\\\\(?:{_ESCAPED}))"
 
 #: Any string.  The class of raw characters is the engine's own, so that its precomputed slices apply.
 STRING = Lexeme("string", Pattern(f'"{_CHAR}*"'))
-
-_SPELLED_ALL = f"{_CHAR}*"
 
 #: Any bytes, characters or not.
 ANYTHING = Not(Pattern("[^\\s\\S]"))
@@ -44,6 +60,36 @@ ANYTHING = Not(Pattern("[^\\s\\S]"))
 def spell(word: str) -> str:
     """Return ``word`` as JSON text, quotes included, in the only spelling that this module uses."""
     return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+@lru_cache(maxsize=256)
+def written(term: Regular) -> Lexeme:
+    """Return the lexeme of the strings in ``term``, with any escapes where only their length is limited.
+
+    For strings that nothing compares while they are written.
+    """
+    if is_free(term):
+        return Lexeme("string", Pattern(f'"{_WRITTEN}{quantifier(*term.args[1:])}"'))
+    return lexeme(term)
+
+
+def is_free(term: Regular) -> bool:
+    """Whether only the length of the strings in ``term`` is limited."""
+    return term.op == "rep" and term.args[0] == ANY
+
+
+def loses_controls(term: Regular) -> bool:
+    """Whether control characters without a short escape are left out of the strings in ``term``."""
+    match term.op:
+        case "chars":
+            return _is_mixed(term.args) and any(_within(code, term.args) for code in _LONG_ESCAPES)
+        case "words":
+            return False
+        case "cat" | "alt" | "and":
+            return any(map(loses_controls, term.args))
+        case "rep":
+            return loses_controls(term.args[0])
+    return True
 
 
 @lru_cache(maxsize=4_096)
@@ -67,22 +113,23 @@ def _quoted(term: Regular) -> Node:
     return And((*closed, *(_begun(part, '"', '"') for part in parts if not part.plain)))
 
 
-def _content(term: Regular) -> Node:
-    """The terminal tree of a term that an ordinary regex cannot express."""
+def _content(term: Regular, *, whole: bool = False) -> Node:
+    """The terminal tree of a term that an ordinary regex cannot express; ``whole``: with all control characters."""
     if term.plain:
-        return Pattern(content_regex(term))
+        return Pattern(content_regex(term, whole=whole))
     args = term.args
     match term.op:
         case "cat":
-            return Seq(tuple(_content(p) for p in args))
+            return Seq(tuple(_content(p, whole=whole) for p in args))
         case "alt":
-            return alt(*map(_content, args))
+            return alt(*(_content(p, whole=whole) for p in args))
         case "and" | "not":
             parts = args if term.op == "and" else (term,)
-            closed = [_content(p) for p in parts if p.op != "not"] or [Pattern(_SPELLED_ALL)]
+            closed = [_content(p, whole=whole) for p in parts if p.op != "not"]
+            closed = closed or [Pattern(_class_of_all(whole=whole) + "*")]
             return And((*closed, *(_begun(p, "", "") for p in parts if p.op == "not")))
     body, least, most = args
-    return repeat(_content(body), least, most)
+    return repeat(_content(body, whole=whole), least, most)
 
 
 def _begun(term: Regular, lead: str, end: str) -> Node:
@@ -101,12 +148,12 @@ def _begun(term: Regular, lead: str, end: str) -> Node:
         case "alt" if _goes_on(term):
             return alt(*(_begun(part, lead, end) for part in term.args))
         case "cat" if term.args and term.args[-1] == ALL:
-            return seq(lead, _content(cat(*term.args[:-1])), ANYTHING)
+            return seq(lead, _content(cat(*term.args[:-1]), whole=True), ANYTHING)
         case "cat" if term.args and _goes_on(term.args[-1]):
-            return seq(lead, _content(cat(*term.args[:-1])), _begun(term.args[-1], "", end))
+            return seq(lead, _content(cat(*term.args[:-1]), whole=True), _begun(term.args[-1], "", end))
     if term.plain:
-        return Pattern(f"{lead}{content_regex(term)}{end}")
-    return seq(lead, _content(term), end)
+        return Pattern(f"{lead}{content_regex(term, whole=True)}{end}")
+    return seq(lead, _content(term, whole=True), end)
 
 
 def _goes_on(term: Regular) -> bool:
@@ -120,32 +167,44 @@ def _goes_on(term: Regular) -> bool:
 
 
 @lru_cache(maxsize=8_192)
-def content_regex(term: Regular) -> str:
-    """The Rust regex of the JSON text between the quotes, for a plain term."""
+def content_regex(term: Regular, *, whole: bool = False) -> str:
+    """The Rust regex of the JSON text between the quotes, for a plain term.
+
+    ``whole``: with all control characters, for a language that others are compared with.
+    """
     if term == ANY:
-        return _CHAR
+        return _class_of_all(whole=whole)
     args = term.args
     match term.op:
         case "chars":
-            return _class(args)
+            return _class(args, whole=whole)
         case "words":
             spelled = "|".join(_escaped(spell(w)[1:-1]) for w in sorted(args))
             return f"(?:{spelled})" if len(args) > 1 else spelled
         case "cat":
-            return "".join(map(content_regex, args))
+            return "".join(content_regex(part, whole=whole) for part in args)
         case "alt":
-            return f"(?:{'|'.join(map(content_regex, args))})" if args else "[^\\s\\S]"
+            return f"(?:{'|'.join(content_regex(part, whole=whole) for part in args)})" if args else "[^\\s\\S]"
     body, least, most = args
-    inner = content_regex(body)
+    inner = content_regex(body, whole=whole)
     if body.op not in ("chars", "alt"):
         inner = f"(?:{inner})"
     return inner + quantifier(least, most)
 
 
-def _class(ranges: Ranges) -> str:
+def _class_of_all(*, whole: bool) -> str:
+    return f"(?:{_CHAR}|\\\\{_CONTROLS})" if whole else _CHAR
+
+
+def _is_mixed(ranges: Ranges) -> bool:
+    """Whether a class holds characters that need no ``\\u``."""
+    return bool(ranges_minus(ranges, _NOT_RAW)) or any(_within(code, ranges) for code in _ESCAPES)
+
+
+def _class(ranges: Ranges, *, whole: bool) -> str:
     raw = ranges_minus(ranges, _NOT_RAW)
     short = "".join(e for code, e in _ESCAPES.items() if _within(code, ranges))
-    long = [f"{code:02x}" for code in _LONG_ESCAPES if _within(code, ranges)]
+    long = [f"{code:02x}" for code in _LONG_ESCAPES if _within(code, ranges)] if whole or not _is_mixed(ranges) else []
     escapes = ["[" + short.replace("\\", "\\\\") + "]"] if short else []
     escapes += [f"u00(?:{'|'.join(long)})"] if long else []
     options = ["[" + "".join(map(_range, raw)) + "]"] if raw else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping, Sequence
 
 from grammars.tool_calls.ids import make_id
@@ -14,6 +15,9 @@ from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 
 __all__ = ["SectionReader", "opening_marker", "wrapped"]
+
+#: A marker at the beginning of an opening, where no word of the opening is part of it.
+_MARKER = re.compile(r"(?:<[^<>\s]*>|\[[^\[\]\s]+\])(?=[\[{<\s]|$)")
 
 
 def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) -> str:
@@ -28,12 +32,10 @@ def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) 
 
 
 def opening_marker(form: ToolCallFormat) -> str:
-    """The text that opens a section: its first word if that is a marker, else everything before the name."""
+    """The text that opens a section: its first marker, else everything before the name."""
     opening = form.section_start + form.call_start
-    words = opening.split()
-    if words and opening.startswith(words[0]) and words[0][0] in "<[" and words[0][-1] in ">]":
-        return words[0]
-    return opening.rstrip()
+    first = _MARKER.match(opening)
+    return first[0] if first else opening.rstrip()
 
 
 class SectionReader(Reader):
@@ -80,6 +82,8 @@ class SectionReader(Reader):
         return number
 
     def section(self) -> ReadStep:
+        if (yield from self._empty_section()):
+            return
         if self._resumed:
             yield from self.try_literal(self.section_start)
         else:
@@ -93,6 +97,22 @@ class SectionReader(Reader):
             self.next_call()
             if not (yield from self._another()):
                 return
+
+    def _empty_section(self) -> Generator[None, None, bool]:
+        """Read a section without calls and return True, or read nothing and return False."""
+        is_framed = bool(self.section_start.strip())
+        opening = self.section_start if is_framed else first_chunk(self.call_start)
+        closing = self.section_end if is_framed else self.call_end
+        last = opening.strip("[ \n")[-1:]
+        if not closing.strip() or not ((is_framed and last) or last in (">", "]") or "\ud800" <= last <= "\udfff"):
+            return False
+        begin = self._at
+        is_empty = (yield from self.try_literal(opening)) and (yield from self.try_literal(closing))
+        if is_empty:
+            self.keep()
+        else:
+            self._at = begin
+        return is_empty
 
     def name_ends(self) -> Sequence[str]:
         """The marked texts that may follow a call's name; () if the syntax does not need them."""

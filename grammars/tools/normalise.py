@@ -11,6 +11,7 @@ from typing import Any
 
 import pydantic
 
+from grammars.json_schema.document.required_keys import unlisted_keys
 from grammars.tools.custom_tools import custom_input
 from grammars.tools.python_tools import function_tool, model_tool
 from grammars.values.json_copy import json_copy
@@ -189,6 +190,13 @@ def _check_parameters(schema: Mapping[str, Any], place: str) -> None:
     if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
         raise ToolError(
             f"{shown(required)} is not a list of names", place=f"{place}.required", expected="a list of names"
+        )
+    lost = unlisted_keys(schema) if schema.get("additionalProperties") is False else ()
+    if lost:
+        raise ToolError(
+            f"{shown(lost[0])} is not among the properties, and additionalProperties is false",
+            place=f"{place}.required",
+            expected=", ".join(map(repr, properties)) or "no names",
         )
 
 

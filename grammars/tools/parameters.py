@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from grammars.json_schema.document.required_keys import unlisted_keys
 from grammars.tools.custom_tools import custom_input
 from grammars.values.format import ToolCallFormat
 from grammars.values.json_pointer import pointer_of
@@ -23,7 +24,7 @@ def arguments_schema(tool: Tool) -> Mapping[str, Any]:
     """The schema of the arguments object; closed unless the tool's schema says otherwise.
 
     JSON Schema alone would allow arguments that the tool does not list; such a call would be wrong.  A tool without
-    ``properties`` accepts any arguments.
+    ``properties`` accepts any arguments; a required key that these lack may have any value.
     """
     if tool.kind == "custom":
         text = custom_input(tool.grammar, f"tools.{tool.name}.format")
@@ -57,12 +58,16 @@ def _closed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     schema = dict(parameters)
     schema.setdefault("type", "object")
     if "properties" in schema and not _OPENING & schema.keys():
-        schema.setdefault("additionalProperties", False)
+        schema["properties"] = {**schema["properties"], **dict.fromkeys(unlisted_keys(schema), True)}
+        schema["additionalProperties"] = False
     return schema
 
 
 #: Keywords that may allow further properties.
-_OPENING = {"patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+_OPENING = {
+    "patternProperties", "additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if",
+    "dependentSchemas",
+}  # fmt: skip
 
 
 def pointer(tool: Tool, *path: str) -> str:

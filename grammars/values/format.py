@@ -140,7 +140,7 @@ class InputNeeds:
 
     arguments: Literal["object", "string"] = "object"  #: how ``tool_calls[].function.arguments`` must be passed
     content_of_calls: Literal["empty", "none"] = "empty"  #: content of a message with calls and no text
-    content_parts: bool = False  #: takes lists of parts; else text parts are joined first
+    content_parts: bool = False  #: not read; plans of earlier releases have it
     content_as: Literal["text", "parts"] = "text"  #: plain text as it is, or as a list of one part
     developer_role: bool = False  #: accepts the role ``developer``; else it becomes ``system``
     system_role: bool = True  #: accepts the role ``system``; else its text goes into the first user message

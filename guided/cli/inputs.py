@@ -79,7 +79,7 @@ def text_of(value: str | Path, place: str) -> str:
     """Return the text of a file, or of standard input for ``-``, which can be read only once."""
     try:
         if str(value) != "-":
-            return path_of(value).read_text(encoding="utf-8")
+            return path_of(value).read_text(encoding="utf-8-sig")  # a byte order mark is none of the text
         text = sys.stdin.read()
     except UnicodeDecodeError as error:
         raise RequestError(f"not UTF-8: {error}", place=f"{place} {value}") from None

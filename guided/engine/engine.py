@@ -247,6 +247,11 @@ class Engine:
         return [i for n in range(1, min(len(data), 64) + 1) for i in self._ids.get(data[:n], ())]
 
 
+#: How the engine quotes the grammar that we wrote, and its places in it: not the client's.
+_QUOTED = re.compile(r"\s*(\d+ \||\^+\s*$)")
+_PLACE = re.compile(r"^at \d+\(\d+\): ")
+
+
 def grammar_bytes(grammar: str) -> int:
     """Return an estimate of the memory that the compiled ``grammar`` takes, in bytes."""
     return GRAMMAR_BYTES + BYTES_A_CHARACTER * len(grammar)
@@ -299,7 +304,8 @@ def _message(matcher: Any) -> str:
 
 
 def _words(error: str) -> str:
-    return error.split("\n<")[0].strip()
+    lines = [line for line in error.split("\n<")[0].splitlines() if not _QUOTED.match(line)]
+    return _PLACE.sub("", "\n".join(lines).strip())
 
 
 def _on_a_large_stack(make: Callable[[], Any]) -> Any:

@@ -64,7 +64,9 @@ def _steps(messages: Chat | None, retries: int) -> _Steps:
             break
         notes.append(f"an answer was refused and asked for again: {reasons}")
         messages = [*messages_of(messages), *_refusal(message, reasons)]
+        used = message.usage
         message = yield messages
+        message = replace(message, usage=used + message.usage)
     return replace(message, notes=(*message.notes, *notes)) if notes else message
 
 

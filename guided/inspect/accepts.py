@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from grammars.plan.plan import Plan
@@ -44,12 +45,17 @@ def acceptance(plan: Plan, text: str, engine: Engine, begin: Begin = FRESH) -> A
     state = GuidanceState(plan, engine, entry=begin.entry)
     data = text.encode("utf-8", "surrogatepass")
     markers = sorted((engine.token_bytes(i), i) for i in engine.tokens.marker_ids)
+    names = [re.escape(name) for name, _ in markers if name]
+    spelled = re.compile(b"|".join(names[::-1])) if names else None
     at = 0
     while at < len(data) and not state.is_stopped:
         rest = data[at:]
         found = [i for name, i in markers if name and rest.startswith(name)]
         words = state.mask()
-        token = next((i for i in [*engine.tokens_within(rest), *found][::-1] if is_allowed(words, i)), None)
+        border = spelled.search(rest, 1) if spelled is not None else None
+        before = engine.tokens_within(rest[: border.start()]) if border else []  # none that joins a marker's beginning
+        candidates = [*found[::-1], *before[::-1], *engine.tokens_within(rest)[::-1]]
+        token = next((i for i in candidates if is_allowed(words, i)), None)
         if token is None:
             break
         state.commit([token])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Literal, cast
 
 from typing_extensions import TypeVar
@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 from grammars.json_schema.partial import partial_value
 from grammars.json_schema.python_types import read_value
 from grammars.plan.plan import Plan, ResponsePlan
-from grammars.tools.parameters import CUSTOM_INPUT
+from grammars.tools.parameters import CUSTOM_INPUT, arguments_schema, pointer
 from grammars.values.tool import Tool
 from guided.engine.counters import Guidance
 from guided.hidden_state import LastHiddenState
@@ -94,7 +94,8 @@ class Usage:
     ``forwards`` counts the forward passes of the model that this answer took part in, the prompt's included, in our
     own decode loop; 0 for answers that ``model.generate`` wrote.  ``cached_tokens`` are the prompt's that a kept row
     had, so that they were not computed again.  ``drafted_tokens`` were guessed and fed ahead, ``accepted_tokens`` of
-    them were right; what they force is not counted.
+    them were right; what they force is not counted.  Of an answer that was asked for again (``retries``) all attempts
+    are counted, and in ``forwards`` that of a hidden state that was computed afterwards.
     """
 
     prompt_tokens: int = 0
@@ -108,6 +109,10 @@ class Usage:
     @property
     def total_tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the counts of two answers together."""
+        return Usage(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +330,7 @@ class MessageBuilder:
         return partial_value(self.plan.python_type, "".join(self._content))
 
     def _tool_call(self, number: int, call: _Call) -> tuple[ToolCall, tuple[str, ...]]:
-        """Return the call, and the faults of its arguments if they are JSON."""
+        """Return the call, and its faults: an unknown tool, or arguments that are no JSON or break its schema."""
         text = "".join(call.arguments)
         value: Any = None
         faults: tuple[str, ...] = ()
@@ -340,9 +345,23 @@ class MessageBuilder:
             value = None
         elif tool is not None and tool.kind == "custom":
             value = value[CUSTOM_INPUT] if isinstance(value, dict) and CUSTOM_INPUT in value else value
+        elif tool is None and self.plan is not None:
+            value, faults = None, (f"no tool is called {call.name!r}",)
+        elif tool is not None and tool.python is None:
+            faults = self._judged(tool, value)
+            value = value if not faults else None
         elif tool is not None and tool.python is not None:
             value, refusal = _read(tool.python.read, text or "{}", f"tool_calls[{number}].{call.name}")
         return ToolCall(call.id, call.name, text, value, parse_error=refusal, tool=tool), faults
+
+    def _judged(self, tool: Tool, value: Any) -> tuple[str, ...]:
+        """Return what two validators find in the arguments of a call; no verdict is no fault where masks know all."""
+        assert self.plan is not None
+        found = violations_of(arguments_schema(tool), value, must_judge=True)
+        place = pointer(tool)
+        if any(row.pointer.startswith(place) for row in self.plan.tool_report.relaxed):
+            return found
+        return tuple(text for text in found if not text.startswith(NOT_VALIDATED))
 
     def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], ParseError | None, tuple[str, ...]]:
         """Return the response format's value, its violations, the Python type's refusal, and a note if no validator

@@ -141,6 +141,8 @@ class OutputParser:
         self._num_calls = 0
         self._num_symbols = 0
         self._is_between_calls = False  # a call was closed, and nothing but white space followed
+        self._white: str | None = ""  # of a part of the content that has begun; None after its first other character
+        self._has_left = False  # a marker was read
         self._reasoning_starts: list[int] = []
 
     @property
@@ -167,7 +169,8 @@ class OutputParser:
             return self._unfinished(held)
         if self._calls is None and (is_cut or any(symbol >= _TOKEN for symbol in held)):
             return [*self._close(), *self._unfinished(held)]
-        return self._emit(held) + self._close(is_last=True)
+        out = self._emit(held) + self._close(is_last=True)
+        return out if self._has_left or not self._white else [*out, ContentDelta(self._white)]
 
     def _unfinished(self, held: Sequence[int]) -> list[Event]:
         """The event of symbols that may begin a marker; white space is none."""
@@ -236,8 +239,19 @@ class OutputParser:
         if not text:
             return []
         self._is_between_calls &= text.isspace()
-        is_reasoning = self.plan.regions[self._region].name is RegionName.REASONING
-        return [ReasoningDelta(text) if is_reasoning else ContentDelta(text)]
+        name = self.plan.regions[self._region].name
+        if name is RegionName.REASONING:
+            return [ReasoningDelta(text)]
+        return self._content(text) if name is RegionName.CONTENT else [ContentDelta(text)]
+
+    def _content(self, text: str) -> list[Event]:
+        """The event of free text; white space waits for the text after it: alone between two markers it is none."""
+        if self._white is not None:
+            self._white += text
+            if self._white.isspace():
+                return []
+            text, self._white = self._white, None
+        return [ContentDelta(text)]
 
     def _call_events(self, events: Iterable[CallEvent], *, is_last: bool = False) -> list[Event]:
         """The events of the answer; where text goes on after a cut call (``is_last`` is false), that was text."""
@@ -245,6 +259,7 @@ class OutputParser:
         for event in events:
             match event:
                 case CallStarted(index=index, name=name, id=given):
+                    self._white = ""
                     number = self._first_call + index
                     self._num_calls = max(self._num_calls, number + 1)
                     name, given = self._written(name), self._written(given)
@@ -254,7 +269,7 @@ class OutputParser:
                 case CallEnded(index=index):
                     out.append(ToolCallEnd(self._first_call + index))
                 case StrayText(text=text) if text:
-                    out.append(ContentDelta(self._written(text)))
+                    out += self._content(self._written(text))
                 case CutCall(text=text, name=name):
                     text = self._written(text)
                     out.append(UnfinishedMarkup(text, self._written(name)) if is_last else ContentDelta(text))
@@ -281,6 +296,7 @@ class OutputParser:
         while self._reasoning_starts and self._reasoning_starts[-1] >= at - length:
             self._reasoning_starts.pop()  # a token of the closing marker
         self._region = way.to
+        self._white, self._has_left = "", True
         self._text = _Framed(way.after, self._befores())
         if self.plan.regions[self._region].name is RegionName.TOOL_CALLS:
             self._is_between_calls = False
@@ -337,9 +353,9 @@ class _Framed:
         return held.removesuffix(last)
 
     def finish(self) -> str:
-        """The output ended without a marker: nothing held back was a framing."""
+        """The output ended without a marker: nothing held back was a framing but what begins the text."""
         held, self._held = self._held, ""
-        return held
+        return "" if self._first and self._first.startswith(held) else held
 
 
 def _framing_into(plan: Plan, region: int) -> str:

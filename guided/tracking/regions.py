@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from grammars.plan.plan import Exit, Pieces, Plan, Region, RegionName
@@ -18,6 +18,7 @@ __all__ = ["Move", "Position", "RegionMap", "Span", "automaton", "spans_of", "sy
 
 _TOKEN = 256  # the symbol of token i is _TOKEN + i
 _ANY = -1
+_WHITE = b" \t\r\n"
 
 
 class Position(NamedTuple):
@@ -67,6 +68,8 @@ class _State:
     depth: list[int]
     has_bytes: bool = False
     any_to: int | None = None  # the state after any one symbol (what follows an escape)
+    rest: int | None = None  # the state of the same region after its start, where fewer exits lead out
+    paths: list[tuple[int, ...]] = field(default_factory=list)  # by node: the symbols that lead to it, for `rest`
 
     def next(self, node: int, symbol: int) -> int:
         """The node after one more symbol, outputs left aside."""
@@ -92,6 +95,8 @@ class RegionMap:
         for number, region in enumerate(self.regions):
             self._states.append(automaton(number, [(e.trigger, e.to, e) for e in region.exits]))
         for number, region in enumerate(self.regions):
+            if any(way.at_start for way in region.exits):
+                self._add_start(number, region)
             if region.exits and region.quotes:
                 self._add_quotes(number, region)
         #: by state: an ordinary token may change the position there, even at node 0
@@ -100,6 +105,15 @@ class RegionMap:
     @classmethod
     def of(cls, plan: Plan, marker_ids: Iterable[int], token_bytes: Callable[[int], bytes]) -> RegionMap:
         return cls(plan.regions, marker_ids, token_bytes)
+
+    def _add_start(self, number: int, region: Region) -> None:
+        """Make the region's state one of its start, and add that of the text after it."""
+        state = self._states[number]
+        state.rest, state.has_bytes, state.paths = len(self._states), True, [()] * len(state.goto)
+        for node, children in enumerate(state.goto):  # a child's number is greater than its parent's
+            for symbol, child in children.items():
+                state.paths[child] = (*state.paths[node], symbol)
+        self._states.append(automaton(number, [(e.trigger, e.to, e) for e in region.exits if not e.at_start]))
 
     def _add_quotes(self, number: int, region: Region) -> None:
         exits: list[_Way] = [(e.trigger, e.to, e) for e in region.exits]
@@ -161,7 +175,7 @@ class RegionMap:
     def num_staying(self, position: Position, symbols: Sequence[int]) -> int:
         """Return how many of ``symbols`` leave a position as it is, up to the first that may begin to lead out."""
         state = self._states[position.state]
-        if position.node or state.any_to is not None:
+        if position.node or state.any_to is not None or state.rest is not None:
             return 0
         leading = state.goto[0]
         if leading.keys().isdisjoint(symbols):
@@ -172,6 +186,14 @@ class RegionMap:
         """Return the parts of ``symbols`` by region, and the position after them."""
         after, exits = self._follow(position, symbols)
         return spans_of(exits, len(symbols)), after
+
+    @staticmethod
+    def _node_of(state: _State, symbols: Sequence[int]) -> int:
+        """The node of ``state`` after symbols that complete none of its exits."""
+        node = 0
+        for symbol in symbols:
+            node = state.next(node, symbol)
+        return node
 
     def _follow(self, position: Position, symbols: Sequence[int]) -> Move:
         exits: tuple[Span, ...] = ()
@@ -189,6 +211,11 @@ class RegionMap:
         state = self._states[position.state]
         if state.any_to is not None:
             return Position(state.any_to, 0), None
+        if state.rest is not None and symbol not in state.goto[position.node]:
+            if position.node == 0 and symbol < _TOKEN and symbol in _WHITE:
+                return position, None
+            position = Position(state.rest, self._node_of(self._states[state.rest], state.paths[position.node]))
+            state = self._states[state.rest]
         target = state.next(position.node, symbol)
         found = state.output[target]
         if found is not None:

@@ -30,12 +30,11 @@ def read_inputs(
     probe = calling or plain
     tools_as, tools_are_text = tools_argument(renderings, plain, template)
     kwargs = {key: value for key, value in probe.base_kwargs.items() if key not in ("tools", "functions")}
-    if "tools" in plain.base_kwargs:
-        kwargs["tools"] = []
+    no_tools: dict[str, Any] = {"tools": [], "functions": "[]"}
+    kwargs |= {name: none for name, none in no_tools.items() if name in plain.base_kwargs}
     return InputNeeds(
         arguments="string" if probe.arguments == "string" else "object",
         content_of_calls="none" if probe.content is None else "empty",
-        content_parts=plain.parts or _takes_parts(renderings, plain),
         content_as="parts" if plain.parts else "text",
         developer_role="developer" in template and _shows_role(renderings, plain, "developer"),
         system_role=_shows_role(renderings, plain, "system"),
@@ -64,16 +63,6 @@ def tools_argument(renderings: Renderings, plain: Probe, template: str) -> tuple
             if shown is not None and s.NAME in shown:
                 return name, isinstance(value, str)
     return "", False
-
-
-def _takes_parts(renderings: Renderings, plain: Probe) -> bool:
-    text = _with_user(renderings, plain, [{"type": "text", "text": s.USER}])
-    return text is not None and s.USER in text and '"type"' not in text and "'type'" not in text
-
-
-def _with_user(renderings: Renderings, plain: Probe, content: Any) -> str | None:
-    messages = [*([s.system()] if plain.system else []), {"role": "user", "content": content}]
-    return renderings.text(messages, add_generation_prompt=True, **plain.base_kwargs)
 
 
 def _shows_role(renderings: Renderings, plain: Probe, role: str) -> bool:

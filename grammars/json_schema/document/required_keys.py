@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["collect_required_keys"]
+__all__ = ["collect_required_keys", "unlisted_keys"]
 
 _LISTS = frozenset(("required", "dependentRequired", "dependencies", "propertyNames"))
 _VALUES = frozenset(("const", "enum"))
+_ELSEWHERE = (
+    "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas",
+)  # fmt: skip
+
+
+def unlisted_keys(schema: Any) -> tuple[str, ...]:
+    """The required keys that the ``properties`` of a schema lack, where no other keyword may describe them."""
+    listed = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(listed, Mapping) or any(word in schema for word in _ELSEWHERE):
+        return ()
+    required = schema.get("required")
+    named = required if isinstance(required, list) else ()
+    return tuple(key for key in named if isinstance(key, str) and key not in listed)
 
 
 def collect_required_keys(document: Any) -> Iterator[str]:

@@ -17,8 +17,8 @@ from grammars.json_schema.grammar.scalars import finite_values, scalar_nodes
 from grammars.json_schema.report.dependent_keywords import as_written, dependent_rows
 from grammars.json_schema.shapes.shapes import TRUE, Conj
 from grammars.limits.schema_limits import check_deadline
-from grammars.regular.json_strings import STRING, lexeme, spell
-from grammars.regular.languages import ALL
+from grammars.regular.json_strings import is_free, lexeme, loses_controls, spell
+from grammars.regular.languages import NONE
 from grammars.tree.nodes import (
     EMPTY,
     Group,
@@ -44,11 +44,15 @@ _SET_SIZE = 63  # bits of a rule's parameter
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """The grammar of the start, the report rows found while writing it, and the arrays to be watched."""
+    """The grammar of the start, the report rows found while writing it, and the arrays to be watched.
+
+    ``loses_controls``: some strings or keys are written without control characters that have no short escape.
+    """
 
     node: Node
     rows: tuple[ReportRow, ...]
     watched: list[tuple[Conj, MemberAutomaton]]
+    loses_controls: bool
 
 
 def emit(nonterminals: Nonterminals) -> Emitted:
@@ -59,7 +63,8 @@ def emit(nonterminals: Nonterminals) -> Emitted:
     node = Group("json", start, writer.rules) if writer.rules else start
     root = nonterminals.solver.documents.root.schema
     rows = [*writer.rows, *dependent_rows(nonterminals.solver, writer.rows)]
-    return Emitted(node, tuple(dict.fromkeys(as_written(row, root) for row in rows)), writer.watched)
+    found = tuple(dict.fromkeys(as_written(row, root) for row in rows))
+    return Emitted(node, found, writer.watched, writer.loses_controls)
 
 
 class _Writer:
@@ -78,6 +83,8 @@ class _Writer:
         self.rows: list[ReportRow] = []
         self.watched: list[tuple[Conj, MemberAutomaton]] = []
         self.scalars: dict[Conj, Node] = {}
+        self.loses_controls = False
+        self.compares = any(array.unique for found in nonterminals.by_conj.values() for array in found.arrays)
 
     # -- nonterminals
 
@@ -136,7 +143,9 @@ class _Writer:
 
     def scalar_options(self, nonterminal: Nonterminal) -> list[Node]:
         """The scalars as nodes.  Called once per nonterminal, so it also adds the report rows."""
-        options, notes = scalar_nodes(nonterminal.shape, self.options)
+        options, notes = scalar_nodes(nonterminal.shape, self.options, compared=self.compares)
+        strings = nonterminal.shape.strings
+        self.loses_controls |= strings != NONE and (self.compares or not is_free(strings)) and loses_controls(strings)
         self.rows += nonterminal.notes
         place = (
             self.nonterminals.solver.documents[nonterminal.conj[0]]
@@ -235,7 +244,8 @@ class _Writer:
         if edge.key is not None:
             return seq(Text(spell(edge.key)), self.colon, value)
         if edge.keys is not None:
-            return seq(STRING if edge.keys == ALL else lexeme(edge.keys), self.colon, value)
+            self.loses_controls |= loses_controls(edge.keys)
+            return seq(lexeme(edge.keys), self.colon, value)
         return value
 
 

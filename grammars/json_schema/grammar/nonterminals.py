@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from grammars.json_schema.document.places import Place
+from grammars.json_schema.document.required_keys import unlisted_keys
 from grammars.json_schema.grammar.array_order import array_automaton
 from grammars.json_schema.grammar.distinct_items import has_too_few_values, values_of
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode, TooManyNodes
@@ -30,6 +32,7 @@ from grammars.limits.schema_limits import check_deadline
 from grammars.regular.json_strings import spell, without_surrogates
 from grammars.regular.languages import NONE, UNKNOWN, Regular, lengths, shortest
 from grammars.regular.lexer_cost import affordable_superset
+from grammars.values.json_pointer import step_into, unescaped
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.spelling import Spelling
 from special_tokens.errors import SchemaError
@@ -369,6 +372,12 @@ def shortest_word(term: Regular) -> str | None:
     return word
 
 
+def _at(document: Any, pointer: str) -> Any:
+    for step in pointer.split("/")[1:]:
+        document = step_into(document, unescaped(step))
+    return document
+
+
 def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
     """All nonterminals from ``start``, with costs.  Raises `SchemaError` when the start has no value at all."""
     nonterminals = Nonterminals(solver, spelling, start)
@@ -393,7 +402,11 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
             hint += "; and word boundaries (\\b, \\B) next to letters that are not ASCII are those of ECMA-262 here"
         elif not solver.holds_in_widest(lambda widest: widest.is_empty(start), start):
             hint += "; some readings of its patterns, formats or contains may allow values, but not all do"
-        raise SchemaError(
-            "unsatisfiable schema: no value satisfies it", pointer=locate_unsatisfiable(solver, start), hint=hint
-        )
+        pointer = locate_unsatisfiable(solver, start)
+        lost = unlisted_keys(_at(solver.documents.root.schema, pointer))
+        if lost:
+            hint = (
+                f"{', '.join(map(repr, lost[:3]))} {'is' if len(lost) == 1 else 'are'} required, not among properties"
+            )
+        raise SchemaError("unsatisfiable schema: no value satisfies it", pointer=pointer, hint=hint)
     return nonterminals

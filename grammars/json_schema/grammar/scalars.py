@@ -22,7 +22,7 @@ from grammars.json_schema.shapes.numbers import (
 )
 from grammars.json_schema.shapes.shapes import Shape
 from grammars.limits.schema_limits import timely
-from grammars.regular.json_strings import lexeme, spell
+from grammars.regular.json_strings import lexeme, spell, written
 from grammars.regular.languages import NONE
 from grammars.tree.nodes import And, Json, Lexeme, Node, Not, Pattern, Text, alt
 from grammars.values.report import Outcome
@@ -42,8 +42,11 @@ _TOP = 10**15  # limit on the multiples that the engine is asked for
 Note = tuple[Outcome, tuple[str, ...], str, str]
 
 
-def scalar_nodes(shape: Shape, options: Mapping[str, Any]) -> tuple[list[Node], list[Note]]:
-    """The lexemes of a shape's scalars, and what they do not enforce.  ``options`` are for the engine's numbers."""
+def scalar_nodes(shape: Shape, options: Mapping[str, Any], *, compared: bool) -> tuple[list[Node], list[Note]]:
+    """The lexemes of a shape's scalars, and what they do not enforce.
+
+    ``options`` are for the engine's numbers; ``compared``: strings are compared while they are written.
+    """
     notes: list[Note] = []
     out: list[Node] = [_NULL] if shape.null else []
     out += [_FALSE] if shape.booleans & 1 else []
@@ -53,7 +56,7 @@ def scalar_nodes(shape: Shape, options: Mapping[str, Any]) -> tuple[list[Node], 
         found = [far] if far is not None else [_number_node(part, options, notes) for part in as_doubles(numbers)]
         out += [node for node in found if node is not None]
     if shape.strings != NONE:
-        out.append(lexeme(shape.strings))
+        out.append(lexeme(shape.strings) if compared else written(shape.strings))
     return out, notes
 
 

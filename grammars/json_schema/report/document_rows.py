@@ -16,9 +16,18 @@ from grammars.regular.syntax.character_classes import has_disputed_classes
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, has_disputed_boundaries
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["KEY_ORDER", "LONG_NUMBERS", "digits_row", "document_rows", "patterns_of", "uses_word_boundaries"]
+__all__ = [
+    "CONTROLS",
+    "KEY_ORDER",
+    "LONG_NUMBERS",
+    "digits_row",
+    "document_rows",
+    "patterns_of",
+    "uses_word_boundaries",
+]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
+CONTROLS = ReportRow("", "type", Outcome.NARROWED, "control characters without a short escape are not written")
 
 
 def digits_row(most: int) -> ReportRow:

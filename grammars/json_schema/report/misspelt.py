@@ -1,4 +1,6 @@
-"""Rows for keywords that are nearly spelled like those of JSON Schema: they have no effect, and few mean that."""
+"""Rows for what few schemas mean: keywords that are nearly spelled like those of JSON Schema, and so have no effect,
+and required keys that ``properties`` lack.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from grammars.json_schema.document.required_keys import unlisted_keys
 from grammars.values.json_pointer import pointer_of
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["MISSPELT", "misspelt_rows"]
+__all__ = ["MISSPELT", "misspelt_rows", "unlisted_rows"]
 
 #: How the reasons of these rows begin.
 MISSPELT = "no keyword, without effect"
@@ -31,7 +34,7 @@ _PLAIN = {word.lower(): word for word in _CHECKS}
 _BEGINNINGS = frozenset(word[:3] for word in _PLAIN)
 _LONGEST = max(map(len, _CHECKS)) + 4
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
-_VALUES = ("const", "enum", "default", "example", "examples", "required", "type")
+_VALUES = ("const", "enum", "default", "example", "examples", "required", "type", "discriminator")
 _MOST = 20
 
 
@@ -39,6 +42,26 @@ def misspelt_rows(schema: Any, keys: AbstractSet[str]) -> tuple[ReportRow, ...]:
     """Return a row for each word next to keywords that nearly spells one; ``keys`` are those of all objects in it."""
     found = {key: word for key in keys if (word := _meant(key)) is not None}
     return tuple(_rows(schema, found)) if found else ()
+
+
+def unlisted_rows(schema: Any) -> tuple[ReportRow, ...]:
+    """Return a row for each object whose ``properties`` lack a key that it requires: any value may be written there."""
+    out: list[ReportRow] = []
+    todo: list[tuple[Any, tuple[str, ...]]] = [(schema, ())]
+    while todo and len(out) < _MOST:
+        value, path = todo.pop()
+        if not isinstance(value, Mapping):
+            continue
+        lost = unlisted_keys(value) if "additionalProperties" not in value else ()
+        if lost and value["properties"]:
+            keys = f"{', '.join(map(repr, lost[:3]))}: not among the properties, so any value may be written there"
+            reason = f"{keys}; did you mean {' or '.join(map(repr, [*value['properties']][:3]))}?"
+            out.append(ReportRow(pointer_of(path), "required", Outcome.EXACT, reason))
+        todo += [(value["items"], (*path, "items"))] if "items" in value else []
+        inner = value.get("properties")
+        if isinstance(inner, Mapping):
+            todo += [(one, (*path, "properties", name)) for name, one in inner.items()]
+    return tuple(out)
 
 
 def _meant(key: str) -> str | None:

@@ -203,6 +203,8 @@ class TagBuilder:
         least, most = bounds
         if body["type"] == "repeat":
             least, bound = read_count(body, "min", place, needed=True), body.get("max")
+            if bound is None:
+                raise GrammarError("there is no max", place=f"{place}.max", expected="a number, or -1 for any number")
             most = None if bound == -1 else read_count(body, "max", place, needed=True)
             if most is not None and most < (least or 0):
                 raise GrammarError(f"from {least} to {most} times", place=f"{place}.max", expected="at least min")

@@ -23,6 +23,7 @@ from grammars.tool_calls.arguments.argument_order import arrange
 from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
 from grammars.tool_calls.arguments.parameter import Parameter, Signature, signature
 from grammars.tool_calls.arguments.parameter_reader import ParameterReader
+from grammars.tool_calls.arguments.raw_text import bare
 from grammars.tool_calls.arguments.schema_types import type_of
 from grammars.tool_calls.arguments.values import (
     DelimitedValues,
@@ -74,7 +75,8 @@ class ParameterList:
 
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         patterns = self.patterns(form)
-        return (Quote(first_word(patterns.opening), patterns.end),) if patterns.opening.strip() and patterns.end else ()
+        opening, end = patterns.opening, patterns.end
+        return (Quote(first_word(opening), bare(end)),) if opening.strip() and end else ()
 
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         return (opening_marker(form),)
@@ -122,7 +124,7 @@ class ParameterList:
                 trigger = filled(markers, parts, {"key": parameter.key, patterns.flag: flag})
                 if not trigger or (coding.is_raw(kept) and not end):
                     return None
-                value = table.raw(end, inside) if coding.is_raw(kept) else table.value(kept.place, inside)
+                value = table.raw(bare(end), inside) if coding.is_raw(kept) else table.value(kept.place, inside)
                 table.way(keys, trigger, value)
         return keys
 

@@ -95,17 +95,15 @@ class ParameterReader(SectionReader):
         return (yield from self.starts(first_word(self.call_end)))
 
     def _argument(self, lead: str) -> ReadStep:
-        flag, key, parameter, is_framed = "", "", self._signature.get(""), True
+        flag, key, parameter = "", "", self._signature.get("")
         for i, part in enumerate(self._parameter):
             if not isinstance(part, Hole):
                 if self._parameter[i + 1 : i + 2] == (Hole("value"),):
-                    is_framed = yield from self._framing(part)
+                    yield from self._framing(part)
                 elif part is not self._parameter[-1]:
                     yield from self.literal(part)
             elif part.name == "value":
-                kept = self._typed(parameter, flag)
-                end = self._end_of(key)
-                yield from self._coding.read(self, kept, end if is_framed else (yield from self._inline_end(end)))
+                yield from self._coding.read(self, self._typed(parameter, flag), self._end_of(key))
             else:
                 text = yield from self.hole(str(self._parameter[i + 1]))
                 if part.name == "key":
@@ -121,20 +119,12 @@ class ParameterReader(SectionReader):
         core = end.rstrip()
         return core if "\ud800" <= core[-1:] <= "\udfff" else end
 
-    def _framing(self, text: str) -> Generator[None, None, bool]:
-        """Read the literal before a value and, after it, only the white space that the format itself writes.
-
-        Return whether that is there.
-        """
+    def _framing(self, text: str) -> ReadStep:
+        """Read the literal before a value and, after it, only the white space that the format itself writes."""
         core = text.rstrip()
         yield from self.literal(core)
-        return len(core) == len(text) or (yield from self.exactly(text[len(core) :]))
-
-    def _inline_end(self, end: str) -> Generator[None, None, str]:
-        """Return what ends a value that begins without its white space: ``end``, or the same without white space."""
-        text, found = yield from self.until(end, end.strip() or end)
-        self.back(len(text) + len(found))
-        return found
+        if len(core) < len(text):
+            yield from self.exactly(text[len(core) :])
 
     def _typed(self, parameter: Parameter, flag: str) -> Parameter:
         if not self._patterns.flag:

@@ -1,6 +1,7 @@
 """The lexemes of raw values: text without quotes or escapes that ends at a marker.
 
-The first occurrence of the marker ends the text, so the text cannot contain it.
+The first occurrence of the marker ends the text, so the text cannot contain it, wherever it stands: the white space
+that a format writes around it (``\\n</parameter>\\n``) makes it no other marker.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ from grammars.tree.markers import Markers
 from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Seq, Text, Until, alt, repeat, seq
 from grammars.tree.quantifier import quantifier
 
-__all__ = ["ANY_TEXT", "ended", "is_writable", "raw_node", "without_end"]
+__all__ = ["ANY_TEXT", "bare", "contains_end", "ended", "is_writable", "raw_node", "without_end"]
 
 #: Any text, line breaks included.
 ANY_TEXT = Pattern("(?s:.*)")
+
+
+def bare(end: str) -> str:
+    """The marker in ``end``, without the white space around it; ``end`` itself where there is nothing else."""
+    return end.strip() or end
 
 
 def ended(language: Regular, end: str, markers: Markers, *, name: str = "value") -> Node:
@@ -47,8 +53,11 @@ def ended(language: Regular, end: str, markers: Markers, *, name: str = "value")
         return seq(Lexeme(name, seq(raw_node(language), Text(head))), rest)
     if language.op == "words":
         return Lexeme(name, seq(raw_node(language), Text(head)))
+    marker = bare(head)
+    lead, more = head[: head.index(marker)], head[head.index(marker) + len(marker) :]
     # No lexeme with a complement: the engine does not see that none goes on after `head`, and fails before a token.
-    return Until(name, raw_node(language if language == ALL else _before(language, head)), Text(head))
+    body = ANY_TEXT if language == ALL else raw_node(_before(cat(language, text(lead)), marker))
+    return seq(Until(name, body, Text(marker)), markers.node(more))
 
 
 def without_end(language: Regular, end: str, markers: Markers) -> Regular:
@@ -57,8 +66,14 @@ def without_end(language: Regular, end: str, markers: Markers) -> Regular:
     if not head:
         return language
     if language.op == "words":
-        return words(word for word in language.args if (word + head).find(head) == len(word))
+        return words(word for word in language.args if not contains_end(word, end))
     return alternatives(*(without_end(p, end, markers) for p in language.args)) if language.op == "alt" else language
+
+
+def contains_end(text: str, end: str) -> bool:
+    """Whether ``text``, written before ``end``, would end earlier: where it contains the marker, or begins it."""
+    lead = end[: -len(end.lstrip())] if end.strip() else ""
+    return (text + end).find(bare(end)) < len(text + lead)
 
 
 def is_writable(language: Regular, end: str, markers: Markers) -> bool:
@@ -66,7 +81,7 @@ def is_writable(language: Regular, end: str, markers: Markers) -> bool:
     language, head = without_end(language, end, markers), _text_that_ends(end, markers)
     if language == ALL or not head:
         return language != NONE
-    return not surely_empty(_ended_once(language, head), _MOST_STATES)
+    return not surely_empty(_ended_once(cat(language, text(end[: end.index(head)])), head), _MOST_STATES)
 
 
 #: At most this many states are searched for a word that can be written.
@@ -76,7 +91,7 @@ _MOST_STATES = 3_000
 def _text_that_ends(end: str, markers: Markers) -> str:
     """The text that raw text cannot contain; "" if a token ends it, which text can only spell in pieces."""
     pieces = markers.pieces(end)
-    return pieces[0] if len(pieces) == 1 and isinstance(pieces[0], str) else ""
+    return bare(pieces[0]) if len(pieces) == 1 and isinstance(pieces[0], str) else ""
 
 
 def _ended_once(language: Regular, head: str) -> Regular:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from grammars.regular.languages import ALL, words
 from grammars.tool_calls.arguments.parameter import Parameter
-from grammars.tool_calls.arguments.raw_text import ended, is_writable, without_end
+from grammars.tool_calls.arguments.raw_text import bare, contains_end, ended, is_writable, without_end
 from grammars.tool_calls.arguments.schema_types import type_of
 from grammars.tool_calls.json_reader import is_inside_string, read_value, stream_value
 from grammars.tool_calls.protocol import SchemaNode
@@ -61,8 +61,9 @@ class ValueCoding(Protocol):
 def ended_string(parameter: Parameter, end: str, markers: Markers) -> Node:
     """The parameter's strings as raw text, then ``end``; raises `ToolError` if every one contains ``end``."""
     if not is_writable(parameter.strings, end, markers):
+        marker = shown(bare(end))
         raise ToolError(
-            f"every string that the schema allows contains {shown(end)}, which ends a value in this model's format",
+            f"every string that the schema allows contains {marker}, which ends a value in this model's format",
             place=parameter.place,
             expected="a string that can be written",
         )
@@ -75,9 +76,8 @@ def unwritable_strings(parameter: Parameter, end: str, markers: Markers) -> tupl
     listed = [part.args for part in (language.args if language.op == "alt" else (language,)) if part.op == "words"]
     kept = without_end(words(word for part in listed for word in part), end, markers)
     unwritable = sorted({word for part in listed for word in part} - (kept.args if kept.op == "words" else {""}))
-    reason = (
-        f"{', '.join(map(repr, unwritable[:3]))} cannot be written: {shown(end)} ends a value in this model's format"
-    )
+    named, marker = ", ".join(map(repr, unwritable[:3])), shown(bare(end))
+    reason = f"{named} cannot be written: {marker} ends a value in this model's format"
     return (ReportRow(parameter.place, "enum", Outcome.NARROWED, reason),) if unwritable else ()
 
 
@@ -163,10 +163,9 @@ class RawValues:
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         if not isinstance(value, str):
             return json_scalar(value, parameter, self.spelling)
-        # the end of the text and the beginning of the marker may together form the marker
-        if (value + end).find(end) < len(value):
+        if contains_end(value, end):
             raise ToolError(
-                f"the text contains {end!r}, which ends a value in this model's format", place=parameter.place
+                f"the text contains {bare(end)!r}, which ends a value in this model's format", place=parameter.place
             )
         return value
 
@@ -229,23 +228,30 @@ def _read_text(reader: Reader, end: str) -> ReadStep:
     reader.arguments('"')
     found = ""
     while not found:
-        text, found = yield from reader.pieces_until(end)
+        text, found = yield from reader.pieces_until(*_ends(end))
         reader.arguments(json_string(text)[1:-1])
     reader.arguments('"')
 
 
+def _ends(end: str) -> tuple[str, ...]:
+    """The texts that end a value: the marker, with the white space that the format writes before it or without."""
+    return (end.rstrip(), bare(end)) if end.strip() else (end,)
+
+
 def _read_whole(reader: Reader, parameter: Parameter, end: str) -> ReadStep:
     try:
-        text, _ = yield from reader.until(end)
+        text, found = yield from reader.until(*_ends(end))
     except OutputEnded:
         reader.arguments(reader.take(len(reader.ahead_all())))  # cut off: emit the text unchanged
         raise
-    while "string" not in parameter.types and is_inside_string(text) and _literal(text.strip()) is _NO_VALUE:
+    is_json = "string" not in parameter.types or parameter.strings != ALL
+    while is_json and is_inside_string(text) and _literal(text.strip()) is _NO_VALUE:
+        text += found
         try:  # a string in JSON may contain the end
-            more, _ = yield from reader.until(end)
+            more, found = yield from reader.until(*_ends(end))
         except OutputEnded:
             break
-        text += end + more
+        text += more
     reader.arguments(json_text(text, parameter))
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grammars.tool_calls.pattern import parse_pattern
-from grammars.tool_calls.syntaxes.json_body import JsonSyntax, json_body
+from grammars.tool_calls.syntaxes.json_body import JsonSyntax, name_openings
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Tool
 
@@ -13,10 +12,9 @@ __all__ = ["BareJson"]
 
 
 class BareJson(JsonSyntax):
-    """The syntax of Llama 3.1.  An answer that begins like a call is a call."""
+    """The syntax of Llama 3.1.  An answer that begins like a call of one of the tools is a call."""
 
     id = "bare_json"
 
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-        first = parse_pattern(json_body(form).pattern)[0]
-        return (form.section_start + form.call_start + (first if isinstance(first, str) else "{"),)
+        return name_openings(form, tools)

@@ -23,6 +23,7 @@ from grammars.tool_calls.arguments.values import (
     json_text,
     one_of,
 )
+from grammars.tool_calls.json_reader import read_key, read_value
 from grammars.tool_calls.names import check_name
 from grammars.tool_calls.pattern import CallPattern, Hole
 from grammars.tool_calls.protocol import Quote, SchemaNode
@@ -115,6 +116,8 @@ class _GemmaValues:
             yield from self._read_object(reader, parameter, end)
         elif (yield from reader.exactly("[")):
             yield from self._read_array(reader, parameter, end)
+        elif (yield from reader.starts('"')):  # JSON, as models write it without masks
+            reader.arguments((yield from read_value(reader)))
         else:
             text, ender = yield from reader.until(",", "}", "]")
             reader.back(len(ender))
@@ -130,7 +133,12 @@ class _GemmaValues:
         while not (yield from reader.try_literal("}")):
             if not first:
                 yield from reader.literal(",")
-            key, _ = yield from reader.until(":")
+            yield from reader.space()
+            if (yield from reader.starts('"')):
+                key = yield from read_key(reader)
+                yield from reader.literal(":")
+            else:
+                key, _ = yield from reader.until(":")
             reader.arguments(("" if first else ", ") + json_string(key.strip()) + ": ")
             yield from self.read(reader, _ANY, end)
             first = False

@@ -39,6 +39,8 @@ _DEFAULTS = {
     "constrained": "<|constrain|>json",
     "message": "<|message|>",
 }
+_OTHER_CHANNEL = "<|channel|>analysis"  # where models address a function as well, without masks
+_LONGEST_TYPE = 2  # words between a recipient and the message
 
 
 def _pieces(form: ToolCallFormat) -> dict[str, str]:
@@ -56,6 +58,10 @@ class Harmony:
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         piece = _pieces(form)
         return (form.call_start + piece["recipient"], form.call_start + piece["channel"] + piece["recipient"])
+
+    def other_triggers(self, form: ToolCallFormat) -> tuple[str, ...]:
+        """The texts that open calls without masks as well; the grammar writes none of them."""
+        return (form.call_start + _OTHER_CHANNEL + _pieces(form)["recipient"],)
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         _check(tool.name, f"tools.{tool.name}")
@@ -101,17 +107,19 @@ class _HarmonyReader(SectionReader):
     def __init__(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> None:
         super().__init__(form, tools, markers)
         self._piece = {name: markers.marked(text) for name, text in _pieces(form).items()}
+        self._other_channel = markers.marked(_OTHER_CHANNEL)
 
     def call(self) -> ReadStep:
         name = yield from self._recipient()
-        yield from self.try_literal(self._piece["channel"])
+        if not (yield from self.try_literal(self._piece["channel"])):
+            yield from self.try_literal(self._other_channel)
         name = name or (yield from self._recipient())
         if not name:
             raise UnexpectedText
-        if not (yield from self.try_literal(self._piece["constrained"])):
-            yield from self.try_literal(self._piece["type"])
         self.name = name
-        yield from self.literal(self._piece["message"])
+        kind, _ = yield from self.until(self._piece["message"])
+        if len(kind.split()) > _LONGEST_TYPE:
+            raise UnexpectedText
         self.start_call(name)
         yield from stream_value(self, self.arguments)
         self.end_call()

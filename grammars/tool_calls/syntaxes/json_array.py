@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grammars.tool_calls.pattern import parse_pattern
 from grammars.tool_calls.section import opening_marker
-from grammars.tool_calls.syntaxes.json_body import JsonSyntax, json_body
+from grammars.tool_calls.syntaxes.json_body import JsonSyntax, name_openings
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Tool
 
@@ -17,7 +16,7 @@ class JsonArray(JsonSyntax):
     """The syntax of Mistral, Command R, Nemotron and others.
 
     ``section_start`` ends with the bracket, ``between`` is the comma.  Without a marker, the bracket and the beginning
-    of the first object together open the section.
+    of the first object, a tool's name included, together open the section.
     """
 
     id = "json_array"
@@ -26,5 +25,4 @@ class JsonArray(JsonSyntax):
         marker = opening_marker(form)
         if marker.strip(" \t\r\n[{"):
             return (marker,)
-        first = parse_pattern(json_body(form).pattern)[0]
-        return (form.section_start + form.call_start + (first if isinstance(first, str) else "{"),)
+        return name_openings(form, tools)

@@ -108,6 +108,19 @@ def _paths(value: Any, path: tuple[str, ...]) -> Sequence[tuple[str, tuple[str, 
     return out
 
 
+def name_openings(form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+    """The texts that open a section without a marker: up to the end of each tool's name.
+
+    Where the object does not begin with the name, all that is before its first hole.
+    """
+    lead, first, *after = (*parse_pattern(json_body(form).pattern), "")
+    opening = form.section_start + form.call_start + (lead if isinstance(lead, str) else "")
+    if first != Hole("name"):
+        return (opening or "{",)
+    end = str(after[0])[:1]
+    return tuple(dict.fromkeys(f"{opening}{_quoted(tool.name)}{end}" for tool in tools))
+
+
 class JsonSyntax:
     """A syntax whose calls are JSON objects; a subclass sets `triggers`."""
 

@@ -28,6 +28,7 @@ from grammars.values.tool import Call, Tool
 __all__ = ["NameThenJson"]
 
 _DEFAULT = "$name\n$arguments"
+_CALL_ID = "[CALL_ID]"  # Mistral's models may write an id after a name, also where their template writes none
 
 
 class NameThenJson:
@@ -98,12 +99,15 @@ class _NameReader(SectionReader):
     def __init__(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> None:
         super().__init__(form, tools, markers)
         pattern = parse_pattern(form.option("call", _DEFAULT))
+        self._call_id = markers.marked(_CALL_ID)
         self._pattern = tuple(part if isinstance(part, Hole) else markers.marked(part) for part in pattern)
 
     def call(self) -> ReadStep:
         values: dict[str, str] = {}
         for i, part in enumerate(self._pattern):
-            if not isinstance(part, Hole):
+            if i == 0 and isinstance(part, str) and part.endswith("."):
+                yield from self.try_literal(part)  # a namespace, which models leave out
+            elif not isinstance(part, Hole):
                 yield from self.literal(part)
             elif part.name == "arguments":
                 self._begin(values)
@@ -112,6 +116,8 @@ class _NameReader(SectionReader):
                 values["index"] = yield from self.index()
             else:
                 values[part.name] = yield from self.hole(_follower(self._pattern, i))
+                if part.name == "name":
+                    values["name"], _, values["id"] = values["name"].partition(self._call_id)
                 self.name = values.get("name", "").strip()
         self.end_call()
 

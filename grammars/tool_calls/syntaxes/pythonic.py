@@ -8,6 +8,7 @@ the call follows.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Generator, Mapping, Sequence
@@ -18,7 +19,7 @@ from grammars.regular.languages import ALL
 from grammars.tool_calls.arguments.parameter import Parameter, signature
 from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.arguments.raw_text import raw_node
-from grammars.tool_calls.arguments.values import JsonValues, LiteralWords, ValueCoding, json_text
+from grammars.tool_calls.arguments.values import JsonValues, LiteralWords, ValueCoding, json_string, json_text
 from grammars.tool_calls.pattern import fill, pattern_text
 from grammars.tool_calls.protocol import Quote, SchemaNode
 from grammars.tool_calls.reader import Reader, ReadStep
@@ -36,6 +37,11 @@ from special_tokens.errors import ToolError, shown
 __all__ = ["Pythonic"]
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+#: What opens a string, with the prefix of a raw one or three quotes, and every prefix of it.
+_OPENING = re.compile(r"([rRuU]?)(\"{3}|'{3}|[\"'])")
+_OPENING_BEGINS = re.compile(r"[rRuU]?(?:\"{1,2}|'{1,2})?")
+#: Between two strings that Python joins.
+_JOINT = re.compile(r"\s+([\"'])")
 #: The text after an argument's value, and every prefix of it.
 _FOLLOWS = re.compile(r"\s*(?:,\s*[^\W\d]\w*\s*=|\))")
 _FOLLOWS_BEGINS = re.compile(r"\s*(?:,\s*(?:[^\W\d]\w*\s*)?)?")
@@ -120,7 +126,12 @@ class _PythonValues(JsonValues):
     def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
         yield from reader.space()
         first = yield from reader.peek()
-        if first in "'\"":
+        while not reader.is_final and _OPENING_BEGINS.fullmatch(reader.ahead_all()):
+            yield from reader.more()
+        opening = _OPENING.match(reader.ahead_all())
+        if opening is not None and (opening[1] or len(opening[2]) == 3):
+            yield from _read_literal(reader, parameter, opening[1], opening[2])
+        elif first in "'\"":
             yield from _read_string(reader, parameter, first)
         else:
             text = yield from _read_bare(reader)
@@ -134,6 +145,20 @@ def _in_quotes(parameter: Parameter, quote: str) -> Node:
     return seq(quote, And((raw_node(parameter.strings), plain)), quote)
 
 
+def _read_literal(reader: Reader, parameter: Parameter, prefix: str, quote: str) -> ReadStep:
+    """Read a raw string, or one in three quotes; emit it as a string if the schema allows one, else as its value."""
+    reader.take(len(prefix + quote))
+    closing = re.compile(rf"(?s)((?:[^\\]|\\.)*?){quote}")
+    while (found := closing.match(reader.ahead_all())) is None:
+        yield from reader.more()
+    reader.take(found.end())
+    try:
+        value = str(ast.literal_eval(prefix + quote + found[1] + quote))
+    except (ValueError, SyntaxError):
+        value = found[1]
+    reader.arguments(json_string(value) if "string" in parameter.types else json_text(value, parameter))
+
+
 def _read_string(reader: Reader, parameter: Parameter, quote: str) -> ReadStep:
     """Read a quoted string; emit it as a string if the schema allows one, else as the value that it spells."""
     reader.take(1)
@@ -141,35 +166,34 @@ def _read_string(reader: Reader, parameter: Parameter, quote: str) -> ReadStep:
     if streams:
         reader.arguments('"')
     whole = ""
-    while True:
-        piece, closed = yield from _string_piece(reader, quote)
+    while quote:
+        piece, quote = yield from _string_piece(reader, quote)
         whole += piece
         if streams:
             reader.arguments(json.dumps(piece, ensure_ascii=False)[1:-1])
-        if closed:
-            break
     reader.arguments('"' if streams else json_text(whole, parameter))
 
 
-def _string_piece(reader: Reader, quote: str) -> Generator[None, None, tuple[str, bool]]:
-    """Read a piece of a string; return it unescaped, and whether the closing quote was read."""
+def _string_piece(reader: Reader, quote: str) -> Generator[None, None, tuple[str, str]]:
+    """Read a piece of a string; return it unescaped, and the quote that ends what follows: "" at the end."""
     while True:
         text = reader.ahead_all()
         found = re.search(rf"[\\{quote}]", text)
         end = found.start() if found else len(text)
         if end:
-            return reader.take(end), False
+            return reader.take(end), quote
         if not text:
             yield from reader.more()
         elif text[0] == "\\":
             escape = _ESCAPE.match(text)
             if escape and (reader.is_final or not _ESCAPE_BEGINS.fullmatch(text)):
-                return _unescaped(reader.take(escape.end())[1:]), False
+                return _unescaped(reader.take(escape.end())[1:]), quote
             yield from reader.more()
         else:
             closes = yield from _is_followed(reader, 1)
-            reader.take(1)
-            return ("", True) if closes else (quote, False)
+            joint = None if closes else _JOINT.match(reader.ahead_all(), 1)
+            reader.take(joint.end() if joint else 1)
+            return ("", joint[1]) if joint else ("", "") if closes else (quote, quote)
 
 
 def _is_followed(reader: Reader, skip: int) -> Generator[None, None, bool]:

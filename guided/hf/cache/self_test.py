@@ -78,7 +78,8 @@ def _test(model: Any) -> Abilities:
     except torch.OutOfMemoryError:
         raise  # it says nothing of the model
     except Exception as error:  # models may raise anything: it is the answer
-        return Abilities(notes=(f"{name} cannot be called directly ({_short(error)}): decoded step by step",))
+        log.debug("%s: %s", name, _short(error))
+        return Abilities(notes=(f"{name} is not called with a KV cache like others: decoded step by step",))
     if not trial.noise <= _MOST_NOISE.get(model.dtype, _MOST_NOISE_IN_HALF):
         return Abilities(notes=(f"{name} differs by {trial.noise:.1e} with and without a cache: decoded step by step",))
     notes: list[str] = []
@@ -89,7 +90,8 @@ def _test(model: Any) -> Abilities:
         except torch.OutOfMemoryError:
             raise
         except Exception as raised:  # as above
-            notes.append(f"{name}: {what} off, the model raised {_short(raised)}")
+            log.debug("%s: %s: %s", name, what, _short(raised))
+            notes.append(f"{name}: {what} off, its cache does not allow them")
             return False
         if error <= trial.bound:
             return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from grammars.plan.plan import Plan, RowPlan, Stops
-from grammars.prompt.describe import add_system_text, describe_plan
+from grammars.prompt.describe import describe_plan
 from guided.hf.model.chat_template import chat_digests, messages_of
 from guided.hf.model.context import ModelContext
 from guided.state.entry import Begin
@@ -105,9 +105,8 @@ def checked_inputs(
     prompts: list[list[int]] = []
     for messages, row in zip(shown, plans, strict=True):
         plan = row if isinstance(row, Plan) else None
-        if plan is not None and describe:
-            messages = add_system_text(messages, describe_plan(plan))  # in this prompt only
-        prompts.append(context.prompt_ids(messages, plan))
+        system_text = describe_plan(plan) if plan is not None and describe else ""  # in this prompt only
+        prompts.append(context.prompt_ids(messages, plan, system_text))
     return bind(context, prompts, plans, [chat_digests(messages) for messages in shown])
 
 

@@ -57,7 +57,10 @@ def _seen(states: LastStates, r: int, message: Message) -> Message:
 def _filled(pair: torch.Tensor, strategy: Literal["hybrid", "prefill"], message: Message) -> Message:
     """Return the message with the states float ``[2, hidden size]`` around its last token."""
     producing, at_token = _on_host(pair)
-    return replace(message, last_hidden_state=LastHiddenState(producing, at_token, len(_ids(message)) - 1, strategy))
+    state = LastHiddenState(producing, at_token, len(_ids(message)) - 1, strategy)
+    forwards = message.usage.forwards
+    usage = replace(message.usage, forwards=forwards + (strategy == "prefill" and forwards > 0))
+    return replace(message, last_hidden_state=state, usage=usage)
 
 
 def answer_states(

@@ -171,6 +171,8 @@ class Generation:
         """Return the way to the kept rows; None where this call, the guide or the model keeps none."""
         pool = self.context.pool
         pool.note_off(prepared.off)
+        if self._reuse and pool.is_on and ": " in prepared.off:
+            say_once(self.context.model, f"no rows are kept for later turns, {prepared.off}")
         return Reuse(pool, self.context.model) if self._reuse and pool.is_on and not prepared.off else None
 
     def _make_drafts(self, prepared: Prepared, can_crop: bool) -> Drafts | None:

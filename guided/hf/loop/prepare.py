@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,10 +67,10 @@ def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_s
         ) from error
     criteria = [one for one in criteria if not isinstance(one, EosTokenCriteria | MaxLengthCriteria)]
     step = StepKV(context.model, ids, config, kwargs)
-    is_plain = set(kwargs) <= PLAIN_INPUTS and type(cache_of(kwargs)) is DynamicCache
-    is_plain &= bool(kwargs.get("use_cache", True)) and config.prefill_chunk_size is None
-    if step_by_step or processors or criteria or not is_plain:
-        return Prepared(step, None, list(processors), criteria, "this call is decoded step by step")
+    why = _own_way(kwargs, config, [*processors, *criteria])
+    if step_by_step or why:
+        off = f"decoded step by step: {why}" if why else "this call is decoded step by step"
+        return Prepared(step, None, list(processors), criteria, off)
     model, abilities = context.model, abilities_of(context.model)
     if abilities.ragged or (abilities.crop and inputs.num_rows == 1):
         return Prepared(step, lambda rows: RowKV(model, rows))
@@ -78,6 +78,21 @@ def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_s
     if abilities.several and inputs.num_rows == 1:
         return Prepared(step, lambda rows: AppendKV(model, rows), off="" if abilities.snapshot else why)
     return Prepared(step, off=why)
+
+
+def _own_way(kwargs: Mapping[str, Any], config: Any, added: Sequence[Any]) -> str:
+    """Return what in the generation config asks for ``generate``'s own way of decoding; "" if nothing does."""
+    if added:
+        return f"the generation config adds {', '.join(dict.fromkeys(type(one).__name__ for one in added))}"
+    if not kwargs.get("use_cache", True):
+        return "use_cache is false"
+    if config.prefill_chunk_size is not None:
+        return "prefill_chunk_size is set"
+    cache = cache_of(kwargs)
+    if type(cache) is not DynamicCache:
+        return "the model has no KV cache of its own" if cache is None else f"the cache is a {type(cache).__name__}"
+    others = set(kwargs) - PLAIN_INPUTS
+    return f"the model takes {', '.join(sorted(others))} as well" if others else ""
 
 
 def _handed_out(

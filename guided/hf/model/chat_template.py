@@ -8,12 +8,14 @@ from hashlib import blake2b
 from typing import Any
 
 from jinja2 import TemplateError as JinjaError
+from jinja2.exceptions import SecurityError
 
 from grammars.plan.plan import Plan
 from grammars.prompt.anchored import put_anchors, tags_of
 from grammars.prompt.escape import escape_special_tokens, segments
 from grammars.prompt.messages import comparable_texts, messages_for, template_arguments
 from grammars.values.format import Anchor, Format
+from guided.hf.model.renderers import mutable_renderer
 from guided.output.message import Message
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, TemplateError
@@ -21,8 +23,11 @@ from special_tokens.errors import RequestError, TemplateError
 __all__ = ["chat_digests", "encode", "forgotten_chat", "messages_of", "prompt_text", "render", "render_chat"]
 
 
-def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
-    """Render ``messages`` with the chat template; raise `TemplateError` with the template's own error text."""
+def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], tokens: SpecialTokens, **kwargs: Any) -> str:
+    """Render ``messages`` with the chat template; raise `TemplateError` with the template's own error text.
+
+    A template that transformers' sandbox refuses because it changes its own lists is rendered in one that allows it.
+    """
     if not getattr(tokenizer, "chat_template", None):
         raise TemplateError(
             "the tokenizer has no chat template",
@@ -31,6 +36,8 @@ def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], **kwargs: Any)
         )
     try:
         return str(tokenizer.apply_chat_template([dict(m) for m in messages], tokenize=False, **kwargs))
+    except SecurityError:
+        return mutable_renderer(tokens.facts.chat_template, tokens.facts.named)(messages, **kwargs)
     except (JinjaError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise TemplateError(f"the chat template cannot render these messages: {error}", place="messages") from error
 
@@ -43,6 +50,8 @@ def messages_of(chat: Any) -> list[dict[str, Any]]:
         raise RequestError(
             f"{type(chat).__name__} is not a chat", place="messages", expected="a list of messages, or the user's text"
         )
+    if not chat:
+        raise RequestError("there are no messages", place="messages", expected="at least one message")
     chat = [_as_mapping(message) for message in chat]
     for i, message in enumerate(chat):
         if not isinstance(message, Mapping):
@@ -75,7 +84,7 @@ def chat_digests(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
 
 def forgotten_chat(chat: Any) -> tuple[int, ...]:
     """Return the digests of a conversation to forget; raises `RequestError` if it has only system messages."""
-    digests = chat_digests(messages_of(chat))
+    digests = () if chat == [] else chat_digests(messages_of(chat))
     if not digests:
         raise RequestError(
             "no message names a conversation", place="forget", expected="at least one message that is not the system's"
@@ -84,19 +93,29 @@ def forgotten_chat(chat: Any) -> tuple[int, ...]:
 
 
 def render_chat(
-    tokenizer: Any, messages: Sequence[Mapping[str, Any]], format: Format, plan: Plan | None, tokens: SpecialTokens
+    tokenizer: Any,
+    messages: Sequence[Mapping[str, Any]],
+    format: Format,
+    plan: Plan | None,
+    tokens: SpecialTokens,
+    system_text: str = "",
 ) -> list[int]:
     """Return the token ids of the prompt, generation prompt included.
 
     Messages are converted to the form that the template expects; message text that spells a special token is encoded
-    as ordinary text.
+    as ordinary text.  ``system_text`` comes at the end of the system message.
     """
     anchors = format.tool_calls.anchors if format.tool_calls is not None else ()
-    return encode(tokenizer, prompt_text(tokenizer, messages, format, plan, tokens), tokens, anchors)
+    return encode(tokenizer, prompt_text(tokenizer, messages, format, plan, tokens, system_text), tokens, anchors)
 
 
 def prompt_text(
-    tokenizer: Any, messages: Sequence[Mapping[str, Any]], format: Format, plan: Plan | None, tokens: SpecialTokens
+    tokenizer: Any,
+    messages: Sequence[Mapping[str, Any]],
+    format: Format,
+    plan: Plan | None,
+    tokens: SpecialTokens,
+    system_text: str = "",
 ) -> str:
     """Return the prompt as the template writes it, with the spellings of special tokens in clients' text escaped."""
     tools = plan.tools if plan is not None else ()
@@ -104,8 +123,9 @@ def prompt_text(
     if plan is not None:
         kwargs |= dict(plan.template_kwargs)
     tags = tags_of(format.tool_calls.anchors if format.tool_calls is not None else ())
-    shown = escape_special_tokens(messages_for(messages, format, tools), tokens, tags)
-    return render(tokenizer, shown, add_generation_prompt=True, **escape_special_tokens(kwargs, tokens, tags))
+    read = messages_for(messages, format, tools, system_text=system_text)
+    shown = escape_special_tokens(read, tokens, tags)
+    return render(tokenizer, shown, tokens, add_generation_prompt=True, **escape_special_tokens(kwargs, tokens, tags))
 
 
 def encode(tokenizer: Any, prompt: str, tokens: SpecialTokens, anchors: tuple[Anchor, ...] = ()) -> list[int]:

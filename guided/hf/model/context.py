@@ -62,9 +62,12 @@ class ModelContext:
         """The tokenizer, which reads only the new part of a prompt that continues an earlier one."""
         return IncrementalTokenizer(self.tokenizer)
 
-    def prompt_ids(self, messages: Sequence[Mapping[str, Any]], plan: Plan | None) -> list[int]:
-        """Return the token ids of the prompt that shows ``messages`` under ``plan``, generation prompt included."""
-        return render_chat(self.tokenised, messages, self.format, plan, self.tokens)
+    def prompt_ids(self, messages: Sequence[Mapping[str, Any]], plan: Plan | None, system_text: str = "") -> list[int]:
+        """Return the token ids of the prompt that shows ``messages`` under ``plan``, generation prompt included.
+
+        ``system_text`` comes at the end of the system message.
+        """
+        return render_chat(self.tokenised, messages, self.format, plan, self.tokens, system_text)
 
     def begin(self, row: RowPlan, prompt_ids: Sequence[int]) -> Begin:
         """Return the place at which the answer begins after this prompt: in the row's plan, or in `reader`."""

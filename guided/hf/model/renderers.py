@@ -44,8 +44,7 @@ def template_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Ren
 def mutable_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Render:
     """Return a renderer like `template_renderer`'s, in a sandbox that lets a template change its own lists.
 
-    transformers refuses templates that call ``list.append``; here they render.  For inference only: transformers
-    cannot render such a prompt.
+    transformers refuses templates that call ``list.append``; here they render.
     """
     return _renderer(lambda: _compiled(template, SandboxedEnvironment), named)
 

@@ -114,10 +114,10 @@ def test_frames_and_ends_are_told_from_each_other(name: str) -> None:
 def test_a_template_of_parts_gets_its_messages_in_parts() -> None:
     format = inferred(READABLE["messages in parts only"]).format
     assert format.inputs.content_as == "parts"
-    chat = [{"role": "user", "content": "Hi"}, {"role": "user", "content": [{"type": "image", "image": "x"}]}]
+    chat = [{"role": "user", "content": "Hi"}, {"role": "user", "content": [{"type": "text", "text": "x"}]}]
     assert messages_for(chat, format) == [
         {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
-        {"role": "user", "content": [{"type": "image", "image": "x"}]},
+        {"role": "user", "content": [{"type": "text", "text": "x"}]},
     ]
 
 

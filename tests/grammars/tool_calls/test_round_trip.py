@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ _RAW = [
     for name, form in FORMS.items()
     if form.syntax in ("xml_equals", "invoke", "key_tags", "gemma") and form.option("strings") != "json"
 ]
-_SIX = ["plain", "a < b </x>", "one\n\n中文", "", "ends with a line break\n", "holds </parameter> in a line"]
+_SIX = ["plain", "a < b </x>", "one\n\n中文", "", "ends with a line break\n", "holds </parameter > in a line"]
 
 
 def _one(name: str, tool: Tool, arguments: dict[str, Any]) -> str:
@@ -80,6 +81,45 @@ def test_raw_strings_carry_markup_line_breaks_and_look_alikes(wire_engine: Engin
         text = _one(name, tool, arguments)
         assert refused_at(wire_engine, section(wire_engine, form, [tool]), text) is None
         assert calls_of(read(wire_engine, form, {"f": tool}, text)[0])[0].arguments == arguments
+
+
+PIECES = (
+    "a",
+    "<",
+    "/",
+    "</",
+    "parameter",
+    "</parameter",
+    ">",
+    "\n",
+    " ",
+    "</invoke>",
+    "<parameter=y>",
+    "b ",
+    "=",
+    "\n\n",
+)
+
+
+@pytest.mark.parametrize("name", _RAW)
+@pytest.mark.parametrize("pattern", [None, "^[^q]*$"])
+def test_what_masks_let_a_value_be_is_what_is_read(wire_engine: Engine, name: str, pattern: str | None) -> None:
+    """The judge writes and reads back: texts of pieces of tags, as far as the renderer can write them."""
+    string: dict[str, Any] = {"type": "string"} | ({} if pattern is None else {"pattern": pattern})
+    tool = Tool("f", parameters={"type": "object", "properties": {"x": string, "y": string}, "required": ["x", "y"]})
+    form, rng = FORMS[name], random.Random(name)
+    node = section(wire_engine, form, [tool])
+    tried = 0
+    for _ in range(60):
+        values = {key: "".join(rng.choices(PIECES, k=rng.randint(0, 6))) for key in ("x", "y")}
+        try:
+            text = syntax(form.syntax).render(form, [Call("f", values)], {"f": tool})
+        except ToolError:
+            continue
+        tried += 1
+        assert refused_at(wire_engine, node, text) is None, text
+        assert [call.arguments for call in calls_of(read(wire_engine, form, {"f": tool}, text)[0])] == [values], text
+    assert tried > 20
 
 
 @pytest.mark.parametrize("name", _RAW)
@@ -158,6 +198,7 @@ def test_names_that_a_syntax_cannot_write_are_refused(engine: Engine, name: str,
     ("name", "value"),
     [
         ("xml", "a\n</parameter>\nb"),
+        ("xml", "a </parameter> b"),
         ("xml, tight", "a</parameter>\nb"),
         ("key tags, tight", "a</arg_value>b"),
         ("gemma", 'a<|"|>b'),

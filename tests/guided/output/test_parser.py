@@ -119,7 +119,8 @@ def test_any_split_of_an_answer_gives_what_it_says(
         whole = parse(chosen, plan, ids)
         assert (whole.reasoning or "") == (said["reasoning"] or "")
         assert [(call.name, call.parsed) for call in whole.tool_calls] == said["calls"]
-        assert (whole.content or "") == said["content"]
+        is_framing = said["content"].isspace() and (said["calls"] or said["reasoning"] is not None)
+        assert (whole.content or "") == ("" if is_framing else said["content"])
         parser = OutputParser(plan, chosen, make_call_id=lambda name, index: f"call_{index}")
         events: list[Event] = []
         rest = ids

@@ -171,7 +171,7 @@ def test_an_option_that_holds_the_closing_tag_is_dropped_and_listed(schema: Any)
 
 
 def test_nothing_is_dropped_where_no_value_holds_the_closing_tag() -> None:
-    assert plan_of(RAW, {"enum": ["x", "</arg>", "\n</ar"]}).tool_report.rows == ()
+    assert plan_of(RAW, {"enum": ["x", "</arg >", "\n</ar"]}).tool_report.rows == ()
 
 
 def test_a_constant_that_holds_the_delimiter_of_strings_is_refused() -> None:

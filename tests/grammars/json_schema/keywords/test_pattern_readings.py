@@ -99,7 +99,8 @@ def test_dots_that_no_reading_tells_apart_leave_all_keys(judge: Judge, pattern: 
 
 def test_a_dot_in_a_class_or_escaped_is_no_dot() -> None:
     for pattern in ("^[.]$", "a\\.b", "[^.]+\\.", "[\\].]"):
-        assert not build({"type": "string", "pattern": pattern}, watch=True).report.rows
+        rows = build({"type": "string", "pattern": pattern}, watch=True).report.rows
+        assert not [row for row in rows if row.keyword == "pattern"]
 
 
 @pytest.mark.parametrize("pattern", ["\\bfoo", "foo\\B", "a\\b.", "(\\b|x)[^a]"])
@@ -153,8 +154,8 @@ def test_what_borders_of_words_make_impossible_is_told() -> None:
 
 
 def test_what_is_not_ecma_is_remarked() -> None:
-    (row,) = build({"type": "string", "pattern": "^\\S$"}, watch=True).report.rows
-    assert (row.keyword, row.outcome) == ("pattern", Outcome.EXACT)
+    rows = build({"type": "string", "pattern": "^\\S$"}, watch=True).report.rows
+    assert [row.outcome for row in rows if row.keyword == "pattern"] == [Outcome.EXACT]
 
 
 def test_a_wide_language_holds_the_narrow_one() -> None:

@@ -129,9 +129,7 @@ def test_a_forward_that_raises_and_an_encoder_are_decoded_step_by_step() -> None
     model = copy.deepcopy(ARCHITECTURES["llama"]())
     model.forward = refuse
     found = abilities_of(model)
-    assert found.notes == (
-        "LlamaForCausalLM cannot be called directly (NotImplementedError: no single rows): decoded step by step",
-    )
+    assert found.notes == ("LlamaForCausalLM is not called with a KV cache like others: decoded step by step",)
     small = transformers.T5Config(vocab_size=96, d_model=16, d_kv=4, d_ff=16, num_layers=1, num_heads=2)
     assert "has an encoder" in abilities_of(transformers.T5ForConditionalGeneration(small).eval()).notes[0]
     assert abilities_of(object()).notes

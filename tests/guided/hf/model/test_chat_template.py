@@ -18,9 +18,7 @@ from special_tokens import SpecialTokens
 from tests.made_up.tokenizers import MARKERS, small_tokenizer
 
 FLAGGED = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
-NATIVE = Format(
-    "made up", inputs=InputNeeds(content_parts=True, tools="native", tool_calls="native", tool_results="native")
-)
+NATIVE = Format("made up", inputs=InputNeeds(tools="native", tool_calls="native", tool_results="native"))
 
 
 def _live(template: str, markers: tuple[str, ...] = MARKERS) -> tuple[Any, SpecialTokens]:
@@ -63,15 +61,8 @@ WAYS: dict[str, tuple[str, Any]] = {
     ),
     "a key": ("m.tool_calls[0].function.arguments | tojson if m.tool_calls", lambda text: _call({text: 1})),
     "halves": (
-        "m.content | map(attribute='text') | join if m.content is not string",
-        lambda text: {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": text[: len(text) // 2]},
-                {"type": "image"},
-                {"type": "text", "text": text[len(text) // 2 :]},
-            ],
-        },
+        "m.content ~ m.name",
+        lambda text: {"role": "user", "content": text[: len(text) // 2], "name": text[len(text) // 2 :]},
     ),
 }
 

@@ -1,0 +1,207 @@
+"""Kind: what was written without masks is read as it was meant, and judged like what masks have guided.
+
+Sources: vllm-project/vllm#37790 (unknown tools), vllm-project/vllm#35907 (recipients on the channel of analysis),
+vllm-project/vllm#39294 (a header of Mistral's in a name).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from grammars.compose.compose import Parts, compose
+from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.values.format import Ends, Format
+from grammars.values.tool import Call
+from guided.engine.engine import Engine
+from guided.hf.model.wire_format import inference_of_template
+from guided.inspect.accepts import acceptance
+from guided.inspect.format_check import engine_for
+from tests.guided.output.test_cut_answers import read
+from tests.judges.plans import END, FORMAT, plan_of
+from tests.made_up.wire_forms import FORMS, form
+
+CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": CITY}}
+
+
+def _message(engine: Engine, arguments: str, name: str = "get_weather", **parts: Any) -> Any:
+    plan = plan_of(engine, tools=[TOOL], **parts)
+    text = f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>'
+    return read(plan, engine, engine.tokenize(text), "fresh", ended=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "why"),
+    [
+        ("get_wether", '{"city": "Oslo"}', "no tool is called 'get_wether'"),
+        ("get_weather", '{"city": 5}', "city: 5 is not of type 'string'"),
+        ("get_weather", "{}", "'city' is a required property"),
+        ("get_weather", '{"city": "Oslo", "day": 1}', "'day' was unexpected"),
+        ("get_weather", "[]", "is not of type 'object'"),
+    ],
+)
+def test_calls_are_judged(engine: Engine, name: str, arguments: str, why: str) -> None:
+    message = _message(engine, arguments, name)
+    assert not message.ok
+    assert any(why in text for text in message.violations), message.violations
+    assert message.violations[0].startswith(f"the call of {name!r}: ")
+    assert message.tool_calls[0].parsed is None
+
+
+def test_a_right_call_is_ok(engine: Engine) -> None:
+    message = _message(engine, '{"city": "Oslo"}')
+    assert (message.ok, message.violations, message.tool_calls[0].parsed) == (True, (), {"city": "Oslo"})
+
+
+def _read(wire: Format, text: str, properties: dict[str, Any], ended: bool = True) -> Any:
+    engine = engine_for(wire)
+    tool = {"name": "f", "parameters": {"type": "object", "properties": properties}}
+    plan = compose(Parts(tools=[tool]), tokens=engine.tokens, format=wire)
+    ids = engine.tokenize(text)
+    message = read(plan, engine, ids, "fresh", ended=ended)
+    assert read(plan, engine, ids, "fresh", range(1, len(ids)), ended=ended) == message
+    return message
+
+
+def test_an_id_between_name_and_arguments_is_no_part_of_the_name() -> None:
+    wire = Format("m", tool_calls=form("name_then_json", call_start="[TOOL_CALLS]", call="$name[ARGS]$arguments"),
+                  ends=Ends((END,)))  # fmt: skip
+    message = _read(wire, '[TOOL_CALLS]f[CALL_ID]abcdef123[ARGS]{"x": 1}[TOOL_CALLS]f[ARGS]{}', {"x": {}})
+    assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": 1}), ("f", {})]
+    assert message.tool_calls[0].id == "abcdef123"
+    assert message.violations == ()
+
+
+def test_a_name_without_its_namespace_is_read() -> None:
+    wire = Format("k", tool_calls=FORMS["name and number"], ends=Ends((END,)))
+    call = '<|tool_call_begin|>%sf:0<|tool_call_argument_begin|>{"x": 1}<|tool_call_end|>'
+    for lead in ("functions.", ""):
+        text = f"<|tool_calls_section_begin|>{call % lead}<|tool_calls_section_end|>"
+        message = _read(wire, text, {"x": {}})
+        assert [(found.id, found.name, found.parsed) for found in message.tool_calls] == [
+            ("functions.f:0", "f", {"x": 1})
+        ]
+
+
+@pytest.mark.parametrize("white", ["", " ", "\n", " \n"])
+@pytest.mark.parametrize("name", ["granite3_3", "mistral_nemo"])
+def test_white_space_after_a_marker_opens_calls_as_well(shared: Any, name: str, white: str) -> None:
+    path = shared / "data" / "templates" / f"{name}.jinja"
+    if not path.is_file():
+        pytest.skip("needs the shared chat templates, which are absent")
+    wire = inference_of_template(path.read_text(encoding="utf-8"))[0].format
+    assert wire.tool_calls is not None
+    text = syntax(wire.tool_calls.syntax).render(wire.tool_calls, [Call("f", {"x": 1})], {})
+    spread = text.replace("[{", f"{white}[{{", 1)
+    assert spread != text or not white
+    message = _read(wire, spread, {"x": {}})
+    assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": 1})]
+    assert (message.content, message.violations) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ('["a, b", "c}"]', ["a, b", "c}"]),
+        ('{"a": "x:y", b:"z"}', {"a": "x:y", "b": "z"}),
+        ('{a:["x \\"y\\"",<|"|>raw<|"|>,1]}', {"a": ['x "y"', "raw", 1]}),
+        ('"S\\u00e3o"', "São"),
+    ],
+)
+def test_strings_of_json_in_gemma_s_containers(written: str, wanted: Any) -> None:
+    message = _read(
+        Format("g", tool_calls=FORMS["gemma"], ends=Ends((END,))),
+        f"<|tool_call>call:f{{x:{written}}}<tool_call|>",
+        {"x": {}},
+    )
+    assert message.tool_calls[0].parsed == {"x": wanted}
+
+
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("'a' 'b'", "ab"),
+        ("'a'  \"b'c\"", "ab'c"),
+        ('"""a\n"b", c"""', 'a\n"b", c'),
+        ("'''it's'''", "it's"),
+        (r"r'C:\new'", r"C:\new"),
+        (r'R"a\b"', r"a\b"),
+        ("'it's \"so\"'", 'it\'s "so"'),
+        ("''", ""),
+    ],
+)
+@pytest.mark.parametrize("kind", [{"type": "string"}, {}])
+def test_strings_as_python_writes_them(written: str, wanted: str, kind: dict[str, Any]) -> None:
+    wire = Format("l", tool_calls=FORMS["pythonic"], ends=Ends((END,)))
+    text = f"<|tool_call_start|>[f(x={written}, y=1)]<|tool_call_end|>"
+    message = _read(wire, text, {"x": kind, "y": {}})
+    assert message.tool_calls[0].parsed == {"x": wanted, "y": 1}
+    text = f"<|tool_call_start|>[f(x={written})]<|tool_call_end|>"
+    assert _read(wire, text, {"x": kind, "y": {}}).tool_calls[0].parsed == {"x": wanted}
+
+
+@pytest.fixture
+def harmony(shared: Any) -> Format:
+    path = shared / "data" / "templates" / "gpt_oss.jinja"
+    if not path.is_file():
+        pytest.skip("needs the shared chat templates, which are absent")
+    return inference_of_template(path.read_text(encoding="utf-8"))[0].format
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "<|channel|>analysis to=functions.f code<|message|>",
+        "<|channel|>analysis to=functions.f <|constrain|>json<|message|>",
+        " to=functions.f<|channel|>analysis code<|message|>",
+        "<|channel|>commentary to=functions.f code<|message|>",
+        "<|channel|>commentary to=functions.f <|constrain|>json<|message|>",
+    ],
+)
+@pytest.mark.parametrize("thought", ["", "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant"])
+def test_a_recipient_on_any_channel_is_a_call(harmony: Format, header: str, thought: str) -> None:
+    message = _read(harmony, thought + header + '{"x": 1}', {"x": {}})
+    assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": 1})]
+    assert (message.content, message.reasoning) == (None, "Hm" if thought else None)
+
+
+@pytest.mark.parametrize("name", ["gpt_oss", "command_r7b"])
+def test_a_call_that_no_one_asked_for_shows_no_header(shared: Any, name: str) -> None:
+    """Rows without tools, whose text has a frame of its own."""
+    path = shared / "data" / "templates" / f"{name}.jinja"
+    if not path.is_file():
+        pytest.skip("needs the shared chat templates, which are absent")
+    wire = inference_of_template(path.read_text(encoding="utf-8"))[0].format
+    assert wire.tool_calls is not None
+    engine = engine_for(wire)
+    plan = compose(Parts(thinking=True), tokens=engine.tokens, format=wire)
+    text = syntax(wire.tool_calls.syntax).render(wire.tool_calls, [Call("f", {"x": 1})], {})
+    message = read(plan, engine, engine.tokenize(text), "fresh", ended=True)
+    assert (message.content, [call.name for call in message.tool_calls]) == (None, ["f"])
+    assert message.violations == ("the call of 'f': no tool is called 'f'",)
+    message = read(plan, engine, engine.tokenize(f"{wire.content.start}Hi{wire.content.end}"), "fresh", ended=True)
+    assert (message.content, message.tool_calls) == ("Hi", ())
+
+
+@pytest.mark.parametrize("kind", [" <|constrain|>json", "<|constrain|>json", " json"])
+def test_the_type_of_a_final_message_is_no_content(harmony: Format, kind: str) -> None:
+    thought = "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant"
+    for lead in (thought, ""):
+        message = _read(harmony, f'{lead}<|channel|>final{kind}<|message|>{{"a": 1}}', {"x": {}})
+        assert message.content == '{"a": 1}'
+
+
+@pytest.mark.parametrize("vocabulary", ["qwen3", "qwen3_5", "gptoss", "llama3_1"])
+def test_whole_answers_are_accepted_whatever_joins_a_marker(real_engine: Any, vocabulary: str) -> None:
+    engine = real_engine(vocabulary)
+    has_tokens = all(engine.tokens.id_of(text) is not None for text in ("<think>", "</think>", "<tool_call>"))
+    format = FORMAT if has_tokens else Format("plain", tool_calls=FORMAT.tool_calls)
+    plan = compose(Parts(tools=[TOOL], thinking=has_tokens or None), tokens=engine.tokens, format=format)
+    call = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "a</b>"}}\n</tool_call>'
+    for last in ("a", ".", ">", "\n", '"', "!", ")", " ", "}", "</"):
+        lead = f"<think>\nHm{last}</think>\n\n" if has_tokens else ""
+        for text in (f"{lead}So{last}{call}", f"{lead}{call}"):
+            found = acceptance(plan, text, engine)
+            assert (not found.is_cut, found.refused_at) == (True, None) or last == "</", (text, found)
