@@ -123,6 +123,10 @@ class _Writer:
         match node:
             case Text(text=text, ignore_case=ignore_case):
                 return quote(text, ignore_case=ignore_case), 0
+            case Ref(name=name, argument=argument):
+                return self._ref(name, argument, scope), 0
+            case Lexeme(name=name, body=body):
+                return self._define(node, name, body, scope, terminal=True), 0
             case Pattern(regex=regex):
                 return quote_regex(regex), 0
             case Seq(parts=()):
@@ -138,8 +142,6 @@ class _Writer:
                 return text + quantifier(least, most), depth
             case Tokens():
                 return self._tokens(node), 0
-            case Lexeme(name=name, body=body):
-                return self._define(node, name, body, scope, terminal=True), 0
             case And() | Not() if not terminal:
                 return self._define(node, "T", node, scope, terminal=True), 0
             case And(parts=parts):
@@ -160,8 +162,6 @@ class _Writer:
                 return "@" + self._sub(node), 0
             case Group():
                 return self._group(node, scope), 0
-            case Ref(name=name, argument=argument):
-                return self._ref(name, argument, scope), 0
             case When(body=body, condition=condition):
                 text, depth = self.expr(body, _SEQ, scope)
                 return f"{text} %if {condition}", depth

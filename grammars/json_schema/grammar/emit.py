@@ -261,10 +261,7 @@ class _AutomatonWriter:
         self.nodes = automaton.nodes
         self.name = name
         nonterminals = writer.nonterminals
-        self.costs = nonterminals.node_costs(automaton)
-        self.rest_costs = list(self.costs)
-        if self.nodes:
-            self.rest_costs[0] = nonterminals._node_cost(self.nodes[0], self.costs, nonterminals.comma)
+        self.rest_costs = nonterminals.rest_costs(automaton)
         self.alive = {
             id(edge) for node in self.nodes for edge in node.all_edges() if nonterminals.edge_cost(edge) < INFINITE
         }

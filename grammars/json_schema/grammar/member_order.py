@@ -54,10 +54,14 @@ class MemberNode:
 
 @dataclass(slots=True)
 class MemberAutomaton:
-    """The nodes of one array or object; it starts at node 0, where nothing has been written."""
+    """The nodes of one array or object; it starts at node 0, where nothing has been written.
+
+    ``costs`` are those of `Nonterminals.propagate_costs`, one per node.
+    """
 
     nodes: list[MemberNode]
     unique: tuple[int, ...] = ()
+    costs: list[int] = field(default_factory=list)
 
     def values(self) -> Iterator[Conj]:
         """The conjunctions of the values that the edges write."""

@@ -76,7 +76,7 @@ class Nonterminals:
         self.too_few_values: list[Place] = []  #: places of arrays with too few values for distinct items
         self.unwritable: list[Place] = []  #: places with numbers for which no text was found
         self._values: dict[Conj, frozenset[Hashable] | None] = {}
-        self._key_costs: dict[Regular, int] = {}
+        self._key_costs: dict[str | Regular, int] = {}
 
     def __getitem__(self, conj: Conj) -> Nonterminal:
         return self.by_conj[conj]
@@ -265,10 +265,18 @@ class Nonterminals:
     def _cost(self, nonterminal: Nonterminal) -> int:
         best = len(nonterminal.scalar) if nonterminal.scalar is not None else INFINITE
         for automaton in (*nonterminal.arrays, *nonterminal.objects):
-            best = min(best, 2 + self.node_costs(automaton)[0])
+            automaton.costs = self._node_costs(automaton)
+            best = min(best, 2 + automaton.costs[0])
         return min(best, INFINITE)
 
-    def node_costs(self, automaton: MemberAutomaton) -> list[int]:
+    def rest_costs(self, automaton: MemberAutomaton) -> list[int]:
+        """For each node the cost to finish after a written member, a separator before each further one included."""
+        costs = list(automaton.costs)
+        if costs:
+            costs[0] = self._node_cost(automaton.nodes[0], costs, self.comma)
+        return costs
+
+    def _node_costs(self, automaton: MemberAutomaton) -> list[int]:
         """For each node the cost to finish from there, a separator before each written edge included.
 
         Node 0 has the cost of the start, without a separator; all others that of a node after a written edge.
@@ -312,14 +320,17 @@ class Nonterminals:
     def edge_cost(self, edge: MemberEdge) -> int:
         """The length of the shortest member or item that the edge can write."""
         cost = self.by_conj[edge.value].cost
-        if edge.key is not None:
-            cost += len(spell(edge.key)) + self.colon
-        elif edge.keys is not None:
-            if edge.keys not in self._key_costs:
-                word = shortest_word(edge.keys)
-                self._key_costs[edge.keys] = INFINITE if word is None else len(spell(word))
-            cost += self._key_costs[edge.keys] + self.colon
-        return min(cost, INFINITE)
+        key = edge.key if edge.key is not None else edge.keys
+        if key is not None:
+            written = self._key_costs.get(key)
+            cost += self._key_cost(key) if written is None else written
+        return cost if cost < INFINITE else INFINITE
+
+    def _key_cost(self, key: str | Regular) -> int:
+        """The length of a key, or of the shortest key of a language, with what separates it from its value."""
+        word = key if isinstance(key, str) else shortest_word(key)
+        found = self._key_costs[key] = INFINITE if word is None else len(spell(word)) + self.colon
+        return found
 
 
 def _check_any_order(form: ObjectForm, place: Place) -> None:

@@ -41,8 +41,13 @@ def normalise(place: Place, *, is_widest: bool = False) -> tuple[dict[str, Any],
 
     ``is_widest``: with everything that some validator may accept, see `MemoisedSolver.widest`.
     """
+    if place.normal is not None and not is_widest:
+        return place.normal
     rows: list[ReportRow] = []
     schema: dict[str, Any] = place.schema
     for run in _WIDEST if is_widest else PASSES:
         schema = run(schema, place, rows)
-    return schema, tuple(rows)
+    found = schema, tuple(rows)
+    if not is_widest:
+        place.normal = found
+    return found
