@@ -100,16 +100,13 @@ class _Writer:
 
     def finish(self, starts: Mapping[str, Node]) -> Rendered:
         """Return the rendered starts with all rules that they use; a writer renders once."""
-        value = _only_value(starts)
         expressions = {name: self.expr(node, _ALT, ())[0] for name, node in starts.items()}
-        (rule,) = self.definitions if value is not None else ("",)
         return Rendered(
             tuple(expressions.items()),
-            "".join(f"{line}\n" for line in self.definitions.values()) if value is None else "",
+            "".join(f"{line}\n" for line in self.definitions.values()),
             tuple(self.subs.items()),
             tuple(self.regions.items()),
             tuple(sorted(self.labels.items())),
-            None if value is None else (rule, self._json(value)),
         )
 
     def _json(self, node: Json) -> str:
@@ -320,16 +317,6 @@ def _has_refs(node: Node) -> bool:
             return True
         case _:
             return False
-
-
-def _only_value(starts: Mapping[str, Node]) -> Json | None:
-    """The JSON value that, with one end after it, is the whole answer of the only start."""
-    if len(starts) > 1:
-        return None
-    match next(iter(starts.values())):
-        case Seq(parts=(Rule(body=Json() as value), Tokens(ranges=((low, high),), negated=False))) if low == high:
-            return value
-    return None
 
 
 def json_body(node: Json) -> str:

@@ -158,26 +158,18 @@ class Engine:
 
     def compile_private(self, plan: Plan, entry: str = "") -> Any:
         """Return a matcher compiled now for the caller alone: failures of other matchers do not reach it."""
-        return compile_grammar(self.ll_tokenizer, self.grammar_of(plan, entry)[0])
+        return compile_grammar(self.ll_tokenizer, plan.engine_text(entry))
 
     def prepare(self, plan: Plan, entry: str = "") -> Any:
         """Return the pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
         try:
-            return self.compile(self.grammar_of(plan, entry)[0])
+            return self.compile(plan.engine_text(entry))
         except LimitExceeded as error:
             error.place = error.place or costliest_pattern_place(plan)
             raise
 
     def grammar_of(self, plan: Plan, entry: str = "") -> tuple[str, int | None]:
-        """Return the text to compile for an entry of a plan, and the token that is its end in the engine's masks.
-
-        None if the text has sentinels (see `grammars.plan.plan`); a token id if the engine's own end token is allowed
-        at every end, as it is after a JSON value that is a grammar of its own.
-        """
-        if self.eos is not None:
-            text = plan.grammar.json_text()
-            if text is not None:
-                return text, self.eos
+        """Return the text to compile for an entry of a plan, and None: every text has sentinels of its own."""
         return plan.engine_text(entry), None
 
     def compile(self, grammar: str) -> Any:
@@ -202,7 +194,7 @@ class Engine:
 
     def forget(self, plan: Plan, entry: str, failed: Any) -> None:
         """Drop the pristine matcher of an entry of a plan from the cache if it is the object ``failed``."""
-        grammar, _ = self.grammar_of(plan, entry)
+        grammar = plan.engine_text(entry)
         with self._lock:
             if self._cache.get(grammar) is failed:
                 del self._cache[grammar]

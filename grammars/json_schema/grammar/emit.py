@@ -7,6 +7,7 @@ are active at once would otherwise cut the text differently, and the greedy lexe
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -51,9 +52,9 @@ class Emitted:
     watched: list[tuple[Conj, MemberAutomaton]]
 
 
-def emit(nonterminals: Nonterminals) -> Emitted:
-    """The grammar of all nonterminals."""
-    writer = _Writer(nonterminals)
+def emit(nonterminals: Nonterminals, digits: int) -> Emitted:
+    """The grammar of all nonterminals, with numbers of at most ``digits`` digits on each side of the point."""
+    writer = _Writer(nonterminals, digits)
     start = writer.value(nonterminals.start)
     writer.write_all()
     node = Group("json", start, writer.rules) if writer.rules else start
@@ -63,8 +64,9 @@ def emit(nonterminals: Nonterminals) -> Emitted:
 
 
 class _Writer:
-    def __init__(self, nonterminals: Nonterminals) -> None:
+    def __init__(self, nonterminals: Nonterminals, digits: int) -> None:
         self.nonterminals = nonterminals
+        self.digits = digits
         spelling = nonterminals.spelling
         self.space_node = spelling.space()
         self.comma = seq(self.space_node, spelling.item_text, self.space_node)
@@ -72,7 +74,7 @@ class _Writer:
         self.options: Mapping[str, Any] = spelling.engine_options()
         self.rules: dict[str, RuleDef] = {}
         self.names: dict[Conj, str] = {}
-        self.todo: list[Conj] = []
+        self.todo: deque[Conj] = deque()
         self.taken: set[str] = set()
         self.numbers: dict[str, int] = {}  # the last suffix that each hint was given
         self.rows: list[ReportRow] = []
@@ -102,7 +104,7 @@ class _Writer:
         """Write the rules of all nonterminals that are referenced, including those that these rules reference."""
         while self.todo:
             check_deadline()
-            conj = self.todo.pop()
+            conj = self.todo.popleft()
             nonterminal = self.nonterminals[conj]
             name = self.names[conj]
             options = self.scalar_options(nonterminal)
@@ -136,7 +138,7 @@ class _Writer:
 
     def scalar_options(self, nonterminal: Nonterminal) -> list[Node]:
         """The scalars as nodes.  Called once per nonterminal, so it also adds the report rows."""
-        options, notes = scalar_nodes(nonterminal.shape, self.options)
+        options, notes = scalar_nodes(nonterminal.shape, self.options, self.digits)
         self.rows += nonterminal.notes
         place = (
             self.nonterminals.solver.documents[nonterminal.conj[0]]
@@ -271,6 +273,10 @@ class _AutomatonWriter:
 
     def first(self) -> Node | None:
         """The text between the brackets; None when there is none."""
+        for node in self.nodes:  # in their order, which is that of names and of the report
+            runs = node.run[0] if node.run is not None else ()
+            for edge in (*self.live(node), *(edge for edge in runs if id(edge) in self.alive)):
+                self.writer.value(edge.value)
         chain = self.start_chain()
         self.count_refs(chain)
         self.build_rests()

@@ -36,7 +36,7 @@ from special_tokens.errors import SchemaError
 
 __all__ = ["INFINITE", "Nonterminal", "Nonterminals", "explore"]
 
-INFINITE = 1 << 60
+INFINITE = 1 << 12_000  # above the text of 500 arrays in each other, of 500,000 items each
 
 _MOST_ITEMS = 500_000  # required items of an array, or keys of an object
 _COUNTING = 400  # rules of one array for counting items, in addition to those of its positions

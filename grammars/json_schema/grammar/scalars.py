@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from grammars.json_schema.grammar.nonterminals import Nonterminal
@@ -17,6 +18,7 @@ from grammars.json_schema.shapes.numbers import (
     Numbers,
     as_doubles,
     num_decimals,
+    spellings,
     tightened,
     within_digits,
 )
@@ -32,8 +34,6 @@ __all__ = ["engine_number", "finite_values", "scalar_nodes"]
 
 _NULL, _FALSE, _TRUE = Text("null"), Text("false"), Text("true")
 _WHOLE = Numbers(integer=True)
-_NUMBER = Lexeme("number", Pattern(regexes(ANY_NUMBER)[0][0]))
-_INTEGER = Lexeme("integer", Pattern(regexes(_WHOLE)[0][0]))
 _MAX_STEP = 10_000  # the engine's automaton grows with the step
 _MOST_GAPS = 20  # excluded multiples: each gap between them is an alternative
 _TOP = 10**15  # limit on the multiples that the engine is asked for
@@ -42,15 +42,18 @@ _TOP = 10**15  # limit on the multiples that the engine is asked for
 Note = tuple[Outcome, tuple[str, ...], str, str]
 
 
-def scalar_nodes(shape: Shape, options: Mapping[str, Any]) -> tuple[list[Node], list[Note]]:
-    """The lexemes of a shape's scalars, and what they do not enforce.  ``options`` are for the engine's numbers."""
+def scalar_nodes(shape: Shape, options: Mapping[str, Any], most: int) -> tuple[list[Node], list[Note]]:
+    """The lexemes of a shape's scalars, and what they do not enforce.
+
+    ``options`` are for the engine's numbers, others have at most ``most`` digits on each side of the point.
+    """
     notes: list[Note] = []
     out: list[Node] = [_NULL] if shape.null else []
     out += [_FALSE] if shape.booleans & 1 else []
     out += [_TRUE] if shape.booleans & 2 else []
     for numbers in shape.numbers:
         far = _extreme_node(numbers, notes)
-        found = [far] if far is not None else [_number_node(part, options, notes) for part in as_doubles(numbers)]
+        found = [far] if far is not None else [_number_node(part, options, notes, most) for part in as_doubles(numbers)]
         out += [node for node in found if node is not None]
     if shape.strings != NONE:
         out.append(lexeme(shape.strings))
@@ -67,11 +70,21 @@ def _extreme_node(numbers: Numbers, notes: list[Note]) -> Node | None:
     return Lexeme("number", And(tuple(map(Pattern, found))))
 
 
-def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) -> Node | None:
-    if numbers == ANY_NUMBER:
-        return _NUMBER
-    if numbers == _WHOLE:
-        return _INTEGER
+@lru_cache(maxsize=4)
+def _any_number(most: int, *, whole: bool) -> Node:
+    """The lexeme of any number, or of any integer if ``whole``."""
+    ((regex,), _) = regexes(_WHOLE if whole else ANY_NUMBER, most)
+    return Lexeme("integer" if whole else "number", Pattern(regex))
+
+
+def _listed(values: Iterable[tuple[Fraction, str]]) -> Node:
+    """The lexeme of these numbers."""
+    return Lexeme("number", alt(*dict.fromkeys(text for value in values for text in spellings(*value))))
+
+
+def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note], most: int) -> Node | None:
+    if numbers in (ANY_NUMBER, _WHOLE):
+        return _any_number(most, whole=numbers == _WHOLE)
     named, reachable = _edge(numbers), within_digits(numbers)
     if numbers.integer and _is_cut(numbers):
         reason = f"integers are written with at most {MAX_DIGITS} digits"
@@ -84,7 +97,9 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
     if numbers.is_empty():
         return None
     if any(multiples_regex(s) is None for s in numbers.steps):
-        return _multiples(numbers, options, notes)
+        return _multiples(numbers, options, notes, most)
+    if numbers.values is not None:
+        return _listed(numbers.values)
     match digits(numbers):
         case Digits.SHORT | Digits.NEAR:
             reason = (
@@ -97,7 +112,7 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
     if numbers.integer is None and _edge(numbers):
         reason = "numbers are written without exponent unless every number with that exponent is allowed"
         notes.append((Outcome.NARROWED, (), named, reason))
-    wanted, unwanted = regexes(numbers)
+    wanted, unwanted = regexes(numbers, most)
     parts: list[Node] = [Pattern(w) for w in wanted]
     parts += [Not(Pattern(u)) for u in unwanted]
     return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
@@ -149,13 +164,13 @@ def _cause(numbers: Numbers) -> str:
     return _edge(numbers)
 
 
-def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) -> Node | None:
+def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note], most: int) -> Node | None:
     """Multiples of a step that its last digits do not decide: the engine tracks remainders."""
     step = numbers.step
     assert step is not None
     parts = _without_exceptions(numbers)
     if len(parts) > 1:
-        nodes = [node for part in parts if (node := _number_node(part, options, notes)) is not None]
+        nodes = [node for part in parts if (node := _number_node(part, options, notes, most)) is not None]
         return alt(*nodes) if nodes else None
     (numbers,) = parts
     places = num_decimals(step)
@@ -173,7 +188,7 @@ def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) 
     if reason:
         notes.append((Outcome.RELAXED, numbers.steps_at, "multipleOf", reason))
         decided = tuple(s for s in numbers.steps if multiples_regex(s) is not None)
-        return _number_node(replace(numbers, steps=decided), options, notes)
+        return _number_node(replace(numbers, steps=decided), options, notes, most)
     reason = "multiples are written without exponent, with no more decimals than the step, and at most 15 digits"
     notes.append((Outcome.NARROWED, numbers.steps_at, "multipleOf", reason))
     return alt(*counted)
@@ -205,7 +220,7 @@ def _with_places(numbers: Numbers, places: int, options: Mapping[str, Any]) -> N
         return None
     inside = _within(numbers, step, Fraction(_TOP, 10**places)).listed()
     if inside.values is not None:
-        return Lexeme("number", Pattern(regexes(inside)[0][0])) if inside.values else None
+        return _listed(inside.values) if inside.values else None
     first, last = inside.index_range()
     whole = step.denominator == 1
     as_engine: type[int] | type[float] = int if whole else float
@@ -261,8 +276,7 @@ def finite_values(nonterminal: Nonterminal) -> list[Node] | None:
         for value, own in listed.values:
             if value not in seen:
                 seen.add(value)
-                single = Numbers(values=((value, own),))
-                out.append(Lexeme("number", Pattern(regexes(single)[0][0])))
+                out.append(_listed([(value, own)]))
     if shape.strings != NONE:
         out += [Text(spell(w)) for w in timely(sorted(shape.strings.args))]
     return out
