@@ -26,7 +26,7 @@ from grammars.json_schema.report.dependent_keywords import dependent_rows
 from grammars.json_schema.report.document_rows import KEY_ORDER, document_rows
 from grammars.json_schema.report.misspelt import misspelt_rows
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
-from grammars.json_schema.solver.solver import MemoisedSolver, Overrun
+from grammars.json_schema.solver.solver import MemoisedSolver, Overrun, Unsatisfiable
 from grammars.limits.deadline import deadline, is_late, time_left
 from grammars.limits.outcome_cache import OutcomeCache, digest
 from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
@@ -178,8 +178,8 @@ def _compile_own(documents: Documents, wanted: _Wanted) -> Built:
     """Translate the schema; if formats that its draft does not have make it unsatisfiable, without those."""
     try:
         return _compile(MemoisedSolver(documents), wanted)
-    except SchemaError as error:
-        if isinstance(error, Overrun) or not documents.met_later_format or "unsatisfiable" not in str(error):
+    except Unsatisfiable:
+        if not documents.met_later_format:
             raise
     documents.enforce_later_formats = False
     return _compile(MemoisedSolver(documents), wanted)
@@ -190,7 +190,7 @@ def _compile(solver: MemoisedSolver, wanted: _Wanted) -> Built:
     place = solver.documents.target(root, "#" + quote(start)) if start else root
     conj = solver.child(place, place.schema)
     if conj is None:
-        raise SchemaError("unsatisfiable schema: it is false", pointer=start)
+        raise Unsatisfiable("unsatisfiable schema: it is false", pointer=start)
     nonterminals = explore(solver, wanted.spelling, conj)
     emitted = emit(nonterminals, wanted.digits)
     unique = unique_rows(nonterminals, emitted.watched, watch=watch)

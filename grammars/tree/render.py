@@ -16,7 +16,6 @@ from grammars.tree.nodes import (
     Alt,
     And,
     Group,
-    Json,
     Lexeme,
     Node,
     Not,
@@ -36,7 +35,7 @@ from grammars.tree.quantifier import quantifier
 from grammars.tree.rendered import Rendered
 from special_tokens.errors import GrammarError
 
-__all__ = ["MAX_NESTING", "json_body", "quote", "quote_regex", "render"]
+__all__ = ["MAX_NESTING", "quote", "quote_regex", "render"]
 
 #: The engine refuses about 30 nested parentheses ("lark grammar too deeply nested"); deeper parts become rules.
 MAX_NESTING = 12
@@ -95,7 +94,6 @@ class _Writer:
         self.taken: set[str] = {"start"}
         self.numbers: dict[str, int] = {}
         self.done: dict[tuple[int, str], tuple[str, Node]] = {}  # node identity -> name; keeps the node alive
-        self.bodies: dict[int, str] = {}  # identity of a `Json` -> its text
         self.groups: dict[tuple[int, int], tuple[str, Node]] = {}
 
     def finish(self, starts: Mapping[str, Node]) -> Rendered:
@@ -108,11 +106,6 @@ class _Writer:
             tuple(self.regions.items()),
             tuple(sorted(self.labels.items())),
         )
-
-    def _json(self, node: Json) -> str:
-        if id(node) not in self.bodies:
-            self.bodies[id(node)] = json_body(node)
-        return self.bodies[id(node)]
 
     # -- expressions: text and the depth of its parentheses
 
@@ -153,8 +146,6 @@ class _Writer:
                 return defined, 0
             case Until(name=name, body=body, end=end):
                 return self._until(node, name, body, end), 0
-            case Json():
-                return f"%json {self._json(node)}", 0
             case Sub():
                 return "@" + self._sub(node), 0
             case Group():
@@ -317,17 +308,3 @@ def _has_refs(node: Node) -> bool:
             return True
         case _:
             return False
-
-
-def json_body(node: Json) -> str:
-    """Return the schema of a JSON value, with its options, as the engine reads it."""
-    schema = {} if node.schema is True else node.schema
-    if not isinstance(schema, dict):
-        raise GrammarError(f"a JSON schema must be an object or true, not {schema!r}")
-    body = {key: value for key, value in schema.items() if key != "x-guidance"}
-    if node.options:
-        body["x-guidance"] = dict(node.options)
-    return _written(body)
-
-
-_written = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # a schema is a tree

@@ -268,7 +268,7 @@ def _numbers() -> Iterator[HostileRow]:
     }, "", frozenset({"multipleOf"})  # fmt: skip
     yield "multiples of 9,973 between bounds of 250 digits", lambda: {
         "type": "integer", "multipleOf": 9_973, "minimum": -(10**250), "maximum": 10**250
-    }, "", _NONE  # fmt: skip
+    }, "", frozenset({"multipleOf"})  # fmt: skip
     yield "bounds of 290 digits", lambda: {
         "type": "integer", "minimum": 10**289 + 7, "maximum": 10**290 - 13
     }, "", _NONE  # fmt: skip

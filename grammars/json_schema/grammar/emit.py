@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode
 from grammars.json_schema.grammar.nonterminals import INFINITE, Nonterminal, Nonterminals
@@ -71,7 +70,6 @@ class _Writer:
         self.space_node = spelling.space()
         self.comma = seq(self.space_node, spelling.item_text, self.space_node)
         self.colon = seq(self.space_node, spelling.key_text, self.space_node)
-        self.options: Mapping[str, Any] = spelling.engine_options()
         self.rules: dict[str, RuleDef] = {}
         self.names: dict[Conj, str] = {}
         self.todo: deque[Conj] = deque()
@@ -138,7 +136,7 @@ class _Writer:
 
     def scalar_options(self, nonterminal: Nonterminal) -> list[Node]:
         """The scalars as nodes.  Called once per nonterminal, so it also adds the report rows."""
-        options, notes = scalar_nodes(nonterminal.shape, self.options, self.digits)
+        options, notes = scalar_nodes(nonterminal.shape, self.digits)
         self.rows += nonterminal.notes
         place = (
             self.nonterminals.solver.documents[nonterminal.conj[0]]

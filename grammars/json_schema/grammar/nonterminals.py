@@ -19,13 +19,12 @@ from grammars.json_schema.grammar.object_order import choose_facts, key_orders, 
 from grammars.json_schema.grammar.property_order import property_order
 from grammars.json_schema.grammar.unsatisfiable import locate_unsatisfiable
 from grammars.json_schema.report.document_rows import uses_word_boundaries
-from grammars.json_schema.shapes.extreme_numbers import extreme_text
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, shortest_number, within_digits
 from grammars.json_schema.shapes.shapes import ArrayForm, Conj, ObjectForm, Shape
 from grammars.json_schema.solver.case_split import split_cases
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
 from grammars.json_schema.solver.protocol import Solver
-from grammars.json_schema.solver.solver import Overrun
+from grammars.json_schema.solver.solver import Overrun, Unsatisfiable
 from grammars.limits.schema_limits import check_deadline
 from grammars.regular.json_strings import spell, without_surrogates
 from grammars.regular.languages import NONE, UNKNOWN, Regular, lengths, shortest
@@ -237,7 +236,7 @@ class Nonterminals:
         texts += ["false"] if shape.booleans & 1 else []
         texts += ["true"] if shape.booleans & 2 else []
         for numbers in shape.numbers:
-            found = extreme_text(numbers) or shortest_number(within_digits(numbers))
+            found = shortest_number(within_digits(numbers))
             texts += [found] if found is not None else []
         word = shortest_word(shape.strings)
         texts += [spell(word)] if word is not None else []
@@ -386,7 +385,7 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
     nonterminals.explore()
     nonterminals.propagate_costs()
     if nonterminals[start].cost >= INFINITE and nonterminals.too_few_values:
-        raise SchemaError(
+        raise Unsatisfiable(
             "unsatisfiable schema: more different items are wanted than there are values",
             pointer=nonterminals.too_few_values[0].pointer,
             keyword="uniqueItems",
@@ -404,7 +403,7 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
             hint += "; and word boundaries (\\b, \\B) next to letters that are not ASCII are those of ECMA-262 here"
         elif not solver.holds_in_widest(lambda widest: widest.is_empty(start), start):
             hint += "; some readings of its patterns, formats or contains may allow values, but not all do"
-        raise SchemaError(
+        raise Unsatisfiable(
             "unsatisfiable schema: no value satisfies it", pointer=locate_unsatisfiable(solver, start), hint=hint
         )
     return nonterminals

@@ -60,7 +60,8 @@ def allow(
     ``widest``: the strings that some validator accepts, instead of those that all accept.
     """
     parts = _parts(schema, place, documents, notes, negated=widest, widest=widest)
-    return inter(*parts) if parts else ALL
+    known = [part for part in parts if part is not None]
+    return inter(*known) if known else ALL
 
 
 def deny(
@@ -70,12 +71,11 @@ def deny(
 
     ``widest``: as for `allow`.
     """
-    own: list[ReportRow] = []
-    parts = _parts(schema, place, documents, own, negated=not widest, widest=widest)
-    notes += own
-    if any(row.outcome is Outcome.RELAXED and row.reason != _BOUNDARIES for row in own):
+    parts = _parts(schema, place, documents, notes, negated=not widest, widest=widest)
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
         return ALL  # any string may break a pattern that is not understood
-    return neg(inter(*parts)) if parts else None
+    return neg(inter(*known)) if known else None
 
 
 def unknown_format_rows(schema: Mapping[str, Any], place: Place) -> list[ReportRow]:
@@ -94,19 +94,21 @@ def _parts(
     *,
     negated: bool = False,
     widest: bool = False,
-) -> list[Regular]:
-    """The language of each keyword: never wider than the keyword, or, if it is to be negated, never narrower."""
-    parts: list[Regular] = []
+) -> list[Regular | None]:
+    """The language of each keyword: never wider than the keyword, or, if it is to be negated, never narrower.
+
+    None stands for a pattern that is not understood.
+    """
+    parts: list[Regular | None] = []
     notes += unknown_format_rows(schema, place)
     if "minLength" in schema or "maxLength" in schema:
         parts.append(_length(schema, place, documents))
     if "pattern" in schema:
-        found = (_language_for_proof if widest else pattern_language)(
-            schema["pattern"], "pattern", place, documents, notes, wide=negated
-        )
-        parts += [found] if found is not None else []
+        read = _language_for_proof if widest else pattern_language
+        parts.append(read(schema["pattern"], "pattern", place, documents, notes, wide=negated))
     if "format" in schema:
-        found = _format(schema["format"], place, documents, notes, negated, inter(*parts) if parts else ALL)
+        siblings = inter(*(part for part in parts if part is not None))
+        found = _format(schema["format"], place, documents, notes, negated, siblings)
         parts += [found] if found is not None else []
     return parts
 

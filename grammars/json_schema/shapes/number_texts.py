@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, Numbers, decimal_text, num_decimals
 
-__all__ = ["FARTHEST", "Digits", "at_least", "at_most", "digits", "multiples_regex", "regexes", "signed_bounds"]
+__all__ = ["FARTHEST", "Digits", "digits", "multiples_regex", "regexes", "signed_bounds"]
 
 _SMALL = "[eE]-0?[1-9][0-9]?|[eE]-[12][0-9]{2}|[eE]-30[0-7]"
 _LARGE = "[eE]\\+?0?[1-9][0-9]?|[eE]\\+?[12][0-9]{2}|[eE]\\+?30[0-7]"
@@ -182,16 +182,6 @@ def _at_most(bound: Fraction, is_open: bool, whole: bool, parts: _Parts) -> str:
     if bound == 0:
         return f"-(?:{_above(bound, True, whole, parts)})" if is_open else f"0{'' if whole else _ZEROS}|-[0-9]+{tail}"
     return f"-[0-9]+{tail}|{_below(bound, is_open, whole, parts)}"
-
-
-def at_least(bound: Fraction) -> str:
-    """Decimals without sign and exponent that are at least ``bound``, which is not negative."""
-    return _above(bound, False, False, _parts(MAX_DIGITS))
-
-
-def at_most(bound: Fraction) -> str:
-    """Decimals without sign and exponent that are at most ``bound``, which is positive."""
-    return _below(bound, False, False, _parts(MAX_DIGITS))
 
 
 def signed_bounds(

@@ -35,7 +35,7 @@ from grammars.regular.languages import NONE
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["MemoisedSolver", "Overrun"]
+__all__ = ["MemoisedSolver", "Overrun", "Unsatisfiable"]
 
 _PROBE_DEPTH = 3  # levels of required values that a search for emptiness follows
 _BARE = {"$ref"}
@@ -49,6 +49,10 @@ class Overrun(SchemaError):
     """Working out a schema exceeded a limit."""
 
 
+class Unsatisfiable(SchemaError):
+    """No value satisfies the schema."""
+
+
 class MemoisedSolver:
     """Shapes of the conjunctions over one set of documents.
 
@@ -56,7 +60,9 @@ class MemoisedSolver:
     ``anyOf``, with a note.  ``is_widest``: a string is in the shape if any validator accepts it; see `widest`.
     """
 
-    def __init__(self, documents: Documents, *, coarse: bool = False, is_widest: bool = False) -> None:
+    def __init__(
+        self, documents: Documents, *, coarse: bool = False, is_widest: bool = False, end: float | None = None
+    ) -> None:
         self.documents = documents
         self.coarse = coarse
         self.is_widest = is_widest
@@ -69,7 +75,8 @@ class MemoisedSolver:
         self._depth = 0
         self._steps = 0
         self._seconds = time_limits().schema_cpu_s
-        self._end = time.thread_time() + self._seconds  # CPU time of this thread: a busy machine must not change a plan
+        #: CPU time of this thread: a busy machine must not change a plan
+        self._end = time.thread_time() + self._seconds if end is None else end
         self._targets: dict[tuple[int, str], Place] = {}
         self._widest: MemoisedSolver | None = None
         self._readings_differ: bool | None = None
@@ -103,7 +110,7 @@ class MemoisedSolver:
             if isinstance(found.schema, bool):
                 return TRUE if found.schema else None
             if found.number in seen:
-                raise SchemaError(
+                raise Unsatisfiable(
                     "unsatisfiable schema: a reference leads only to itself",
                     pointer=place.pointer,
                     keyword=keyword,
@@ -255,8 +262,7 @@ class MemoisedSolver:
         if self.is_widest:
             return self
         if self._widest is None:
-            self._widest = MemoisedSolver(self.documents, is_widest=True)
-            self._widest._end = self._end
+            self._widest = MemoisedSolver(self.documents, is_widest=True, end=self._end)
         return self._widest
 
     def are_disjoint_in_widest(self, one: Conj | None, two: Conj | None) -> bool:

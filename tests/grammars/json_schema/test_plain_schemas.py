@@ -229,7 +229,7 @@ WORDS: dict[str, tuple[Any, str, str]] = {
     "maximum": ({"type": "integer", "maximum": 3}, "3", "4"),
     "exclusiveMinimum": ({"type": "integer", "exclusiveMinimum": 3}, "4", "3"),
     "exclusiveMaximum": ({"type": "integer", "exclusiveMaximum": 3}, "2", "3"),
-    "multipleOf": ({"type": "integer", "multipleOf": 7}, "14", "15"),
+    "multipleOf": ({"type": "integer", "multipleOf": 5}, "15", "14"),
     "minLength": ({"type": "string", "minLength": 2}, '"ab"', '"a"'),
     "maxLength": ({"type": "string", "maxLength": 1}, '"a"', '"ab"'),
     "pattern": ({"type": "string", "pattern": "^a"}, '"ab"', '"b"'),
