@@ -13,8 +13,8 @@ from grammars.compose.regex import regex_node
 from grammars.compose.response_format import RESPONSE_FORMAT, read_response_format
 from grammars.json_schema.build import Policy, build
 from grammars.json_schema.document.closed_objects import close_objects
-from grammars.json_schema.python_types import is_python_type, schema_of_type
 from grammars.plan.plan import ResponsePlan
+from grammars.python_types.adapter import is_python_type, schema_of_type
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.convert import client_grammar
 from grammars.text_grammars.llguidance_json import llguidance_part
