@@ -15,13 +15,12 @@ from grammars.json_schema.document.places import Place
 from grammars.json_schema.grammar.array_order import array_automaton
 from grammars.json_schema.grammar.distinct_items import has_too_few_values, values_of
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode, TooManyNodes
-from grammars.json_schema.grammar.object_order import choose_facts, key_orders, object_automaton
+from grammars.json_schema.grammar.object_order import key_orders, object_automaton
 from grammars.json_schema.grammar.property_order import property_order
 from grammars.json_schema.grammar.unsatisfiable import locate_unsatisfiable
 from grammars.json_schema.report.document_rows import uses_word_boundaries
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, shortest_number, within_digits
 from grammars.json_schema.shapes.shapes import ArrayForm, Conj, ObjectForm, Shape
-from grammars.json_schema.solver.case_split import split_cases
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
 from grammars.json_schema.solver.protocol import Solver
 from grammars.json_schema.solver.solver import Overrun, Unsatisfiable
@@ -195,18 +194,6 @@ class Nonterminals:
         self, form: ObjectForm, order: list[str], nonterminal: Nonterminal, place: Place, *, alone: bool
     ) -> list[MemberAutomaton]:
         """The form's automata: in the schema's order, and in its own if that differs."""
-        found, left_out = split_cases(form, self.solver)
-        if left_out:
-            reason = "branches that only many conditions could distinguish are left out"
-            nonterminal.notes.append(ReportRow(place.pointer, "required", Outcome.NARROWED, reason))
-        automata: list[MemberAutomaton] = []
-        for case in found:
-            automata += self._case(case, order, nonterminal, place, alone=alone and len(found) <= _MAX_TWICE)
-        return automata
-
-    def _case(
-        self, form: ObjectForm, order: list[str], nonterminal: Nonterminal, place: Place, *, alone: bool
-    ) -> list[MemberAutomaton]:
         orders = key_orders(form, order)[: 2 if alone else 1]
         if self.spelling.any_order:
             _check_any_order(form, place)
@@ -216,13 +203,6 @@ class Nonterminals:
             return [object_automaton(form, keys, limit) for keys in orders]
         except TooManyNodes:
             pass
-        narrowed = choose_facts(form)
-        settled = None if narrowed is None else propagate_object(narrowed, self.solver.is_empty)
-        if settled is not None:
-            keys = ", ".join(sorted(settled.required - form.required)) or "some keys"
-            reason = f"{keys} always written: following the branches without would need too many rules"
-            nonterminal.notes.append(ReportRow(place.pointer, "required", Outcome.NARROWED, reason))
-            return [object_automaton(settled, key_orders(settled, order)[0], 1 << 30)]
         keyword = "minProperties" if form.least else "maxProperties" if form.most is not None else "required"
         reason = f"not enforced: it needs more than {limit} rules"
         nonterminal.notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))

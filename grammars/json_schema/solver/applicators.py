@@ -13,7 +13,6 @@ from typing import Any
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.shapes.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, conjoin, with_notes
 from grammars.json_schema.solver.combine import are_disjoint, unite
-from grammars.json_schema.solver.key_clauses import clauses_of
 from grammars.json_schema.solver.protocol import Solver
 from grammars.regular.languages import ALL, NONE
 from grammars.values.report import Outcome, ReportRow
@@ -26,8 +25,6 @@ Deny = Callable[["Solver", Place, Mapping[str, Any]], Shape]
 _MAX_SUBSETS = 64  # combinations of branches that are distinguished for unevaluated*
 _MAX_PAIRS = 2_000  # pairs of branches of one oneOf that are compared
 _MAX_PATTERNS = 6  # overlapping patterns of one oneOf: each doubles the engine's states for their differences
-_FEW_CLAUSES = 8  # above it alternatives with properties of their own are clearer as forms
-_MANY_CLAUSES = 64  # conditions double the forms, so even many clauses are cheaper
 
 
 def anything(place: Place, keyword: str, reason: str) -> Shape:
@@ -96,9 +93,6 @@ def _deny_all_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Sha
 
 
 def _any_of(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
-    found = None if tracked else _by_clauses(solver, place, {"anyOf": schema["anyOf"]}, "anyOf", _FEW_CLAUSES)
-    if found is not None:
-        return found
     shapes = [_shape(solver, c, tracked) for c in _literals(solver, place, schema, "anyOf")]
     if not tracked:
         return unite(shapes)
@@ -142,9 +136,6 @@ def _deny_any_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Sha
 
 
 def _one_of(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
-    found = None if tracked else _by_clauses(solver, place, {"oneOf": schema["oneOf"]}, "oneOf", _FEW_CLAUSES)
-    if found is not None:
-        return found
     conjs = _literals(solver, place, schema, "oneOf")
     shapes = [_shape(solver, c, tracked) for c in conjs]
     if solver.is_widest:
@@ -269,10 +260,6 @@ def _if(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) 
     if then == () and other == () and not tracked:
         return ANYTHING
     if not tracked:
-        parts = {k: schema[k] for k in ("if", "then", "else") if k in schema}
-        found = _by_clauses(solver, place, parts, "if", _MANY_CLAUSES)
-        if found is not None:
-            return found
         yes, no = conjoin(condition, then), conjoin(_not(condition), other)
         shape = unite([_shape(solver, yes, False), _shape(solver, no, False)])
     else:
@@ -289,26 +276,7 @@ def _deny_if(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Shape:
     return unite([_shape(solver, yes, False), _shape(solver, no, False)])
 
 
-def _by_clauses(solver: Solver, place: Place, part: Mapping[str, Any], keyword: str, most: int) -> Shape | None:
-    """Part of the schema at ``place`` as one form with clauses; None when clauses cannot express it, or too many are
-    needed.
-    """
-    found = clauses_of(solver, solver.documents.made(place, part))
-    if found is None or len(found.clauses) > most:
-        return None
-    form = ObjectForm(clauses=found.clauses, late=found.late)
-    shape = replace(ANYTHING, objects=(form,)) if found.other_types else Shape(objects=(form,))
-    denied = {literal for clause in found.clauses for fact in clause for literal in fact.value if literal < 0}
-    widened = unite([solver.literal(literal) for literal in denied]) if denied else NOTHING
-    return _dependent_on_negation(replace(shape, notes=widened.notes), place, keyword) if widened.notes else shape
-
-
 def _dependent(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
-    if not tracked:
-        part = {"dependentSchemas": schema["dependentSchemas"]}
-        found = _by_clauses(solver, place, part, "dependentSchemas", _MANY_CLAUSES)
-        if found is not None:
-            return found
     out = ANYTHING
     for key, sub in schema["dependentSchemas"].items():
         conj = solver.child(place, sub, "dependentSchemas", key)
