@@ -381,7 +381,7 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
         hint = "look for required keys whose schema is false, or bounds that exclude each other"
         if uses_word_boundaries(solver.documents.root.schema):
             hint += "; and word boundaries (\\b, \\B) next to letters that are not ASCII are those of ECMA-262 here"
-        elif not solver.holds_in_widest(lambda widest: widest.is_empty(start), start):
+        elif solver.may_be_wider(start):
             hint += "; some readings of its patterns, formats or contains may allow values, but not all do"
         raise Unsatisfiable(
             "unsatisfiable schema: no value satisfies it", pointer=locate_unsatisfiable(solver, start), hint=hint

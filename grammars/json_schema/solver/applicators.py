@@ -106,8 +106,6 @@ def _subsets(solver: Solver, place: Place, shapes: Sequence[Shape]) -> Shape:
         joined = [solver.intersect(other, shape, place, "anyOf") for other in found]
         found += [shape, *(j for j in joined if not j.is_nothing)]
         if len(found) > _MAX_SUBSETS:
-            if solver.is_widest:
-                return unite([_all_evaluated(s) for s in shapes], absorb=False)
             row = ReportRow(
                 place.pointer,
                 "anyOf",
@@ -116,13 +114,6 @@ def _subsets(solver: Solver, place: Place, shapes: Sequence[Shape]) -> Shape:
             )
             return with_notes(unite(shapes, absorb=False), (row,))
     return unite(found, absorb=False)
-
-
-def _all_evaluated(shape: Shape) -> Shape:
-    """The shape with everything evaluated: at least what any combination of branches passes on to ``unevaluated*``."""
-    arrays = tuple(replace(f, evaluated=replace(f.evaluated, every_item=True)) for f in shape.arrays)
-    objects = tuple(replace(f, evaluated=replace(f.evaluated, every_key=True)) for f in shape.objects)
-    return replace(shape, arrays=arrays, objects=objects)
 
 
 def _deny_any_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Shape:
@@ -138,9 +129,7 @@ def _deny_any_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Sha
 def _one_of(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
     conjs = _literals(solver, place, schema, "oneOf")
     shapes = [_shape(solver, c, tracked) for c in conjs]
-    if solver.is_widest:
-        return unite(shapes, absorb=not tracked)
-    alive = [i for i, s in enumerate(shapes) if not (s.is_nothing and solver.are_disjoint_in_widest(conjs[i], ()))]
+    alive = [i for i, s in enumerate(shapes) if not (s.is_nothing and not solver.may_be_wider(conjs[i]))]
     overlaps = _overlaps(solver, place, conjs, shapes, alive)
     if overlaps is None:
         row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, f"read as anyOf: more than {_MAX_PAIRS} pairs")
@@ -168,9 +157,7 @@ def _overlaps(
 
     Stops early once ``oneOf`` has to be relaxed because of the overlaps found.
     """
-    if _have_tag(solver, [shapes[i] for i in alive]) and solver.holds_in_widest(
-        lambda widest: _have_tag(widest, [widest.shape(conjs[i] or ()) for i in alive]), *(conjs[i] for i in alive)
-    ):
+    if _have_tag(solver, [shapes[i] for i in alive]) and not any(solver.may_be_wider(conjs[i]) for i in alive):
         return {}
     if len(alive) * (len(alive) - 1) // 2 > _MAX_PAIRS:
         return None
@@ -193,7 +180,7 @@ def _num_patterns(shapes: Sequence[Shape], overlaps: Iterable[int]) -> int:
 def _are_disjoint(solver: Solver, one: Shape, two: Shape, conjs: Sequence[Conj | None], place: Place) -> bool:
     """True when surely no value is in both, for every validator."""
     solver.spend(1 + len(one.objects) * len(two.objects), place)
-    return are_disjoint(one, two, solver.is_empty) and solver.are_disjoint_in_widest(*conjs)
+    return are_disjoint(one, two, solver.is_empty) and not any(map(solver.may_be_wider, conjs))
 
 
 def _have_tag(solver: Solver, shapes: Sequence[Shape]) -> bool:
