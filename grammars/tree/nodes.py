@@ -211,12 +211,8 @@ def seq(*parts: Node | str) -> Node:
     flat: list[Node] = []
     for part in parts:
         node = Text(part) if isinstance(part, str) else part
-        if is_empty(node):
-            continue
-        if isinstance(node, Seq):
-            flat.extend(node.parts)
-        else:
-            flat.append(node)
+        if isinstance(node, Ref) or not is_empty(node):
+            flat += node.parts if isinstance(node, Seq) else (node,)
     return flat[0] if len(flat) == 1 else Seq(tuple(flat))
 
 

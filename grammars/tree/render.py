@@ -40,6 +40,8 @@ __all__ = ["MAX_NESTING", "quote", "quote_regex", "render"]
 #: The engine refuses about 30 nested parentheses ("lark grammar too deeply nested"); deeper parts become rules.
 MAX_NESTING = 12
 
+_SHORT = 200  # characters of a text whose literal is remembered
+
 _ALT, _SEQ, _ATOM = 0, 1, 2  # how tightly the surroundings bind
 
 
@@ -48,14 +50,19 @@ def quote(text: str, *, ignore_case: bool = False) -> str:
 
     The dialect has JSON's escapes; DEL is the one character that JSON does not escape and the engine's lexer refuses.
     """
+    literal = _literal(text) if len(text) <= _SHORT else _literal.__wrapped__(text)
+    return literal + "i" if ignore_case else literal
+
+
+@lru_cache(maxsize=16_384)
+def _literal(text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise GrammarError(
             f"text holds a lone surrogate at character {error.start}", expected="text that can be written as UTF-8"
         ) from None
-    literal = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return literal + "i" if ignore_case else literal
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 _ESCAPES = {"/": "\\/", "\n": "\\n", "\r": "\\r", "\\\n": "\\n", "\\\r": "\\r"}

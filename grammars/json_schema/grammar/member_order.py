@@ -47,6 +47,11 @@ class MemberNode:
     final: bool = False
     run: tuple[tuple[MemberEdge, ...], int, int | None] | None = None
 
+    def targets(self) -> list[int]:
+        """The nodes that come after this one."""
+        found = [edge.target for edge in self.edges]
+        return found if self.skip is None else [*found, self.skip]
+
     def all_edges(self) -> list[MemberEdge]:
         """The edges, with those of ``run``."""
         return [*self.edges, *(self.run[0] if self.run is not None else ())]

@@ -262,13 +262,14 @@ class Nonterminals:
         """
         nodes = automaton.nodes
         costs = [INFINITE] * len(nodes)
+        loops = any(to <= i for i, node in enumerate(nodes) for to in node.targets())
         changed = True
-        while changed:  # automata are chains with loops: few rounds suffice, from the end
+        while changed:  # automata are chains with loops: few rounds suffice, from the end, and one of a chain
             changed = False
             for i in range(len(nodes) - 1, -1, -1):
                 cost = self._node_cost(nodes[i], costs, self.comma)
                 if cost < costs[i]:
-                    costs[i], changed = cost, True
+                    costs[i], changed = cost, loops
         if nodes:
             costs[0] = self._first_cost(nodes, costs)
         return costs
