@@ -273,6 +273,8 @@ class MaskReader:
         if matcher.is_error():
             return None
         items = row.items
+        if watch is not None and watch.is_quiet(row.words):
+            watch = None
         if watch is None and not any(items[at] & bits for at, bits in self._special):
             only = self._only_id(row.words, row)
             if only is None:

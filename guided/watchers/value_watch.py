@@ -35,6 +35,10 @@ class ValueWatcher:
         """Whether `restrict` could remove a token here."""
         return self._duplicates is not None and self._duplicates.may_restrict(scan)
 
+    def is_quiet(self, words: NDArray[np.int32], scan: ScanState) -> bool:
+        """Whether `restrict` surely leaves ``words`` alone; False where that is not seen at once."""
+        return self._duplicates is None or self._duplicates.is_quiet(words, scan)
+
     def restrict(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
         """Clear the tokens in ``words`` that would write a duplicate.
 

@@ -134,6 +134,11 @@ class SequenceWatcher:
         value, scan, _ = self._records[-1]
         return value is not None and value.may_restrict(scan)
 
+    def is_quiet(self, words: NDArray[np.int32]) -> bool:
+        """Whether `restrict` surely leaves ``words`` alone; call it after `may_restrict`."""
+        value, scan, _ = self._records[-1]
+        return value is None or value.is_quiet(words, scan)
+
     def restrict(self, words: NDArray[np.int32], matcher: Any) -> None:
         """Clear the forbidden tokens in ``words``; call it after `may_restrict`.  See `ValueWatcher.restrict`."""
         value, scan, _ = self._records[-1]
