@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DigitWatch", "UniqueNode", "UniqueWatch", "Watcher"]
-
-
-@dataclass(frozen=True, slots=True)
-class DigitWatch:
-    """No number may have more than ``most`` digits in a row: no plan has one, since grammars say so themselves."""
-
-    most: int
+__all__ = ["UniqueNode", "UniqueWatch", "Watcher"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +46,4 @@ class UniqueWatch:
     fewest_keys: int = 0
 
 
-Watcher = DigitWatch | UniqueWatch
+Watcher = UniqueWatch

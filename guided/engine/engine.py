@@ -107,10 +107,7 @@ class Engine:
     ) -> None:
         self.tokens = tokens
         self.vocab_size = tokens.vocab_size
-        eos = _eos(tokens)
-        self.ll_tokenizer = _ll_tokenizer(tokenizer, tokens, eos)
-        #: The engine's own end token where no text can spell it; it need not be an end of any plan.
-        self.eos = eos if eos in tokens.marker_ids else None
+        self.ll_tokenizer = _ll_tokenizer(tokenizer, tokens, _eos(tokens))
         self.capacity = capacity
         self.max_bytes = max_bytes
         self._cache_bytes = 0
@@ -167,10 +164,6 @@ class Engine:
         except LimitExceeded as error:
             error.place = error.place or costliest_pattern_place(plan)
             raise
-
-    def grammar_of(self, plan: Plan, entry: str = "") -> tuple[str, int | None]:
-        """Return the text to compile for an entry of a plan, and None: every text has sentinels of its own."""
-        return plan.engine_text(entry), None
 
     def compile(self, grammar: str) -> Any:
         """Return the pristine matcher of ``grammar`` (never advance it), from the cache or compiled now."""
