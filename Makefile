@@ -10,7 +10,7 @@ BENCH_DATA := bfcl-eval==2026.3.23
 # Test processes; each needs about two gigabytes.
 JOBS ?= 2
 
-.PHONY: help setup demo test test-slow lint format tokenizers bench bench-peers bench-schema clean
+.PHONY: help setup demo test test-slow test-engine lint format tokenizers bench bench-peers bench-schema clean
 
 help:  ## this list
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -33,6 +33,20 @@ test: $(STAMP) lint  ## lint, and every test that is not marked slow (minutes)
 
 test-slow: $(STAMP)  ## all tests, and more examples of each property (an hour)
 	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest -n $(JOBS) -m 'slow or not slow'
+
+# The engine's versions that the core is tried on, apart from the one of constraints.txt; each in a folder of its own.
+ENGINES := ==1.7.6 >=1.7,<2
+ENGINE_TESTS := tests/grammars tests/guided/engine tests/guided/state tests/guided/watchers tests/guided/output
+
+test-engine: $(STAMP)  ## grammars and core on the oldest and on the newest llguidance that pyproject.toml allows
+	for version in '$(word 1,$(ENGINES))' '$(word 2,$(ENGINES))'; do \
+	  rm -rf build/engine && $(BIN)/python -m venv build/engine && \
+	  build/engine/bin/python -m pip install --quiet --no-deps "llguidance$$version" && \
+	  $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	    > "$$(build/engine/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/zz_main.pth" && \
+	  build/engine/bin/python -c 'from importlib.metadata import version; print("llguidance", version("llguidance"))' && \
+	  build/engine/bin/python -m pytest -n $(JOBS) $(ENGINE_TESTS) || exit 1; \
+	done
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -39,9 +39,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks.json_schema_tables import percent, quantile, table, write_page  # noqa: E402
-from grammars.json_schema.passthrough.build import pass_through  # noqa: E402
 from grammars.plan.plan import Plan  # noqa: E402
-from grammars.values.spelling import DEFAULT_SPELLING  # noqa: E402
 from guided.bitmask import is_allowed  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
@@ -63,7 +61,6 @@ class Measured:
     rewriting: list[float] = field(default_factory=list)
     masks: list[float] = field(default_factory=list)
     watched_masks: list[float] = field(default_factory=list)
-    num_direct: int = 0
     refused: list[str] = field(default_factory=list)
 
 
@@ -100,7 +97,6 @@ def measure(judge: Judge, name: str, records: list[Any], texts: Callable[..., li
             there, here, composing = _least(repeat, plain, ours, lambda schema=schema: judge.plan(schema))
         found.compiling.append((here / there, record["name"]))
         found.rewriting.append(composing / there)
-        found.num_direct += pass_through(schema, DEFAULT_SPELLING) is not None
         ratio = _mask_ratio(judge, plan, matcher, record, texts, repeat)
         if ratio is not None:
             (found.watched_masks if plan.watchers else found.masks).append(ratio)
@@ -200,8 +196,7 @@ def print_ratios(limit: int | None, *, repeat: int = 5, above: float | None = No
     for name, where in _vocabularies():
         found = measure(Judge(scorer.load_tokenizer(where)), name, records, scorer.texts, repeat)
         rows += rows_of(found)
-        share = percent(found.num_direct, len(found.compiling))
-        notes = [f"{len(found.compiling)} of {len(records)} schemas; {share} % of them take the fast path."]
+        notes = [f"{len(found.compiling)} of {len(records)} schemas."]
         notes += [f"Refused by us alone: {line}" for line in found.refused]
         for ratio, schema in sorted(found.compiling, reverse=True):
             if above is not None and ratio > above:

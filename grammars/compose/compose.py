@@ -38,11 +38,11 @@ from grammars.tools.normalise import listed_tools, normal_tools
 from grammars.tools.parameters import arguments_schema, pointer
 from grammars.tools.tool_choice import ToolChoice, normal_choice
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import EMPTY, Json, Node, Rule, alt, seq, token
-from grammars.tree.render import json_body, render
+from grammars.tree.nodes import EMPTY, Node, Rule, alt, seq, token
+from grammars.tree.render import render
 from grammars.tree.rendered import Rendered
 from grammars.values.call_values import CallStep
-from grammars.values.format import ContentFormat, Format
+from grammars.values.format import Format
 from grammars.values.report import ReportRow, SchemaReport
 from grammars.values.tool import Tool
 from grammars.values.watchers import Watcher
@@ -139,12 +139,6 @@ def _with_frames(regions: tuple[Region, ...], part: ReasoningPart) -> tuple[Regi
     return tuple(replace(region, exits=tuple(map(framed, region.exits))) for region in regions)
 
 
-_ANY_JSON = Json({}, {})
-_MOST_FRAMES = 64
-#: The grammar around an answer's only JSON value, and its regions, by vocabulary and what else they depend on.
-_frames: dict[tuple[str, ContentFormat, str], tuple[Rendered, tuple[Region, ...]]] = {}
-
-
 @dataclass
 class _Composer:
     parts: Parts
@@ -165,15 +159,9 @@ class _Composer:
 
     def plan(self) -> Plan:
         section = self._section()
-        alone = self._json_alone() if section is None and self.reasoning.mode == "absent" else None
-        if alone is not None:
-            return self._whole(*alone)
         grammar, entries = self._grammar(section)
         if section is not None:
             self._check_custom()
-        return self._whole(grammar, entries, self._regions(section))
-
-    def _whole(self, grammar: Rendered, entries: tuple[Entry, ...], regions: tuple[Region, ...]) -> Plan:
         reasoning = self.reasoning
         budgets: tuple[Budget, ...] = ()
         effort: tuple[str, ...] = ()
@@ -187,7 +175,7 @@ class _Composer:
             format=self.format,
             grammar=grammar,
             entries=entries,
-            regions=regions,
+            regions=self._regions(section),
             ends=tuple(self.ends.values()),
             budgets=budgets,
             reasoning=reasoning.plan,
@@ -220,30 +208,6 @@ class _Composer:
         return tuple((tag, token_id) for tag, token_id in found if token_id is not None)
 
     # -- the grammar
-
-    def _json_alone(self) -> tuple[Rendered, tuple[Entry, ...], tuple[Region, ...]] | None:
-        """The grammar, entries and regions of an answer that is one JSON value; None for other answers.
-
-        The grammar around the value does not depend on the schema: it is composed once per vocabulary and format.
-        """
-        if self.response is None or not isinstance(self.response.node, Json):
-            return None
-        form, content = self.format.reasoning, self.format.content
-        first = (form.closed_lead if form is not None else "") or content.opening
-        key = self.tokens.fingerprint, content, first
-        frame = _frames.get(key)
-        if frame is None:
-            writer = replace(self._answer(None), response=replace(self.response, node=_ANY_JSON))
-            if len(_frames) >= _MOST_FRAMES:
-                _frames.clear()
-            frame = _frames[key] = render({"fresh": writer.node(first)}), self._regions(None)
-        else:
-            self._end(RegionName.RESPONSE)
-        around, regions = frame
-        if around.json_rule is None:
-            return None
-        grammar = replace(around, json_rule=(around.json_rule[0], json_body(self.response.node)))
-        return grammar, (Entry("fresh", BEFORE_REASONING, first),), regions
 
     def _regions(self, section: ToolSection | None) -> tuple[Region, ...]:
         regions = region_table(

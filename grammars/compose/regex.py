@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from grammars.json_schema.passthrough.patterns import regex_of
-from grammars.regular.json_strings import ANYTHING
-from grammars.regular.languages import ALL, Regular, shortest
+from grammars.regular.languages import Regular, shortest
+from grammars.regular.raw_text import raw_node
 from grammars.regular.syntax import ecma
 from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
 from grammars.text_grammars.lark.sizes import check_pattern
-from grammars.tree.nodes import And, Node, Not, Pattern, alt, repeat, seq
+from grammars.tree.nodes import And, Node, Pattern
 from special_tokens.errors import GrammarError
 
 __all__ = ["regex_node"]
@@ -44,7 +43,7 @@ def regex_node(pattern: Any, place: str, *, unicode: bool) -> tuple[Node, str]:
         term = _looking(pattern, place, unicode=unicode)
         if shortest(term) is None:
             raise GrammarError("no text matches this pattern", place=place)
-        return _unfolded(_raw(term), folds), pattern
+        return _unfolded(raw_node(term), folds), pattern
     shown = _PIECE.sub(_with_nul, pattern if unicode else ascii_classes(pattern))
     try:
         check_pattern(pattern, place=place)
@@ -114,29 +113,3 @@ def _looking(pattern: str, place: str, *, unicode: bool) -> Regular:
     except ecma.NotRegular as error:
         hint = "write the pattern without look-around"
         raise GrammarError(f"{error} is not supported", place=place, hint=hint) from None
-
-
-def _raw(term: Regular) -> Node:
-    """The terminal tree of a language over plain text."""
-    if term.plain:
-        return Pattern(regex_of(term)) if term.args or term.op == "cat" else Not(ANYTHING)
-    match term.op:
-        case "cat":
-            return seq(*map(_raw, term.args))
-        case "alt":
-            return alt(*map(_raw, term.args))
-        case "and":
-            return And(tuple(_bound(part) if part.op == "not" else _raw(part) for part in term.args))
-        case "not":
-            return And((Pattern("(?s:.*)"), _bound(term)))
-    body, least, most = term.args
-    return repeat(_raw(body), least, most)
-
-
-def _bound(term: Regular) -> Node:
-    """Return a negation as part of an intersection; its tail may be any bytes, so the engine sees an empty rest."""
-    (body,) = term.args
-    if body.op == "cat" and body.args and body.args[-1] == ALL:
-        parts = body.args[:-1]
-        return Not(seq(*map(_raw, parts), ANYTHING))
-    return Not(_raw(body))

@@ -13,14 +13,14 @@ from grammars.compose.regex import regex_node
 from grammars.compose.response_format import RESPONSE_FORMAT, read_response_format
 from grammars.json_schema.build import Policy, build
 from grammars.json_schema.document.closed_objects import close_objects
-from grammars.json_schema.python_types import is_python_type, schema_of_type
 from grammars.plan.plan import ResponsePlan
+from grammars.python_types.adapter import is_python_type, schema_of_type
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.convert import client_grammar
 from grammars.text_grammars.llguidance_json import llguidance_part
 from grammars.text_grammars.structural_tag.convert import structural_tag_part
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Json, Lexeme, Node, Sub, Text, alt
+from grammars.tree.nodes import Lexeme, Node, Sub, Text, alt
 from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.values.json_copy import json_copy
 from grammars.values.report import ReportRow
@@ -159,7 +159,7 @@ def _json(wanted: JsonSchema, spelling: Spelling, policy: Policy) -> ResponsePar
         name=name,
         documents=json_copy(dict(wanted.documents)) if wanted.documents else {},
         spelling=spelling,
-        built=None if isinstance(built.node, Json) else (kept, built),
+        built=(kept, built),
     )
     return ResponsePart(built.node, plan, python_type, built.watchers)
 

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 from grammars.json_schema.document.documents import Documents
@@ -22,12 +22,11 @@ from grammars.json_schema.grammar.runtime_constraints import (
     unique_nodes,
     unique_rows,
 )
-from grammars.json_schema.passthrough.build import pass_through
 from grammars.json_schema.report.dependent_keywords import dependent_rows
-from grammars.json_schema.report.document_rows import CONTROLS, KEY_ORDER, LONG_NUMBERS, digits_row, document_rows
+from grammars.json_schema.report.document_rows import CONTROLS, KEY_ORDER, document_rows
 from grammars.json_schema.report.misspelt import misspelt_rows, unlisted_rows
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
-from grammars.json_schema.solver.solver import MemoisedSolver, Overrun
+from grammars.json_schema.solver.solver import MemoisedSolver, Overrun, Unsatisfiable
 from grammars.limits.deadline import deadline, is_late, time_left
 from grammars.limits.outcome_cache import OutcomeCache, digest
 from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
@@ -36,7 +35,7 @@ from grammars.regular.languages import work_budget
 from grammars.tree.nodes import Node
 from grammars.values.report import Outcome, ReportRow, SchemaReport
 from grammars.values.spelling import DEFAULT_SPELLING, Spelling
-from grammars.values.watchers import DigitWatch, UniqueWatch, Watcher
+from grammars.values.watchers import UniqueWatch, Watcher
 from special_tokens.errors import RequestError, SchemaError, shown
 
 __all__ = [
@@ -87,7 +86,6 @@ def build(
     documents: Mapping[str, Any] | None = None,
     watch: bool = False,
     limits: Limits = DEFAULT_LIMITS,
-    always_translate: bool = False,
     start: str = "",
     rows: tuple[ReportRow, ...] = (),
     of_python: bool = False,
@@ -95,37 +93,28 @@ def build(
     """Return the grammar of ``schema``, or of its subschema at the JSON pointer ``start``.
 
     ``documents`` are other documents by URI that references may lead to; nothing is fetched.  With ``watch`` the
-    caller promises to run the watchers; without it, what only they could enforce is relaxed.  ``always_translate``
-    builds our own grammar even where the schema could be passed through to the engine.  ``rows`` are put in front of
-    the report: what the schema's source asks for and the schema does not say.  ``of_python``: numbers without bounds
-    are those that a 64-bit integer or a double holds.  Raises `SchemaError` for a
-    schema that is broken, contradictory, past a limit, not finished before the deadline (`grammars.limits.deadline`),
-    or (policy ``strict``) not enforceable in full.
+    caller promises to run the watchers; without it, what only they could enforce is relaxed.  ``rows`` are put in
+    front of the report: what the schema's source asks for and the schema does not say.  ``of_python``: numbers without
+    bounds are those that a 64-bit integer or a double holds.  Raises `SchemaError` for a schema that is broken,
+    contradictory, past a limit, not finished before the deadline (`grammars.limits.deadline`), or (policy ``strict``)
+    not enforceable in full.
     """
     _check(policy, documents)
     with deadline():
-        seen = survey(schema, limits)
-        rows += misspelt_rows(schema, seen.keys) + unlisted_rows(schema)
-        if watch and not always_translate and not start and not spelling.any_order:
-            found = pass_through(schema, spelling, seen.keys)
-            if found is not None:
-                watchers: tuple[Watcher, ...] = (DigitWatch(MAX_DIGITS),) if found.has_numbers else ()
-                watchers += (UniqueWatch((), *found.key_bounds),) if found.has_free_keys else ()
-                built = Built(found.node, SchemaReport((*rows, *found.rows)), watchers)
-                return _judged(_short(built, schema) if of_python else built, policy)
-        built = _worked_out(schema, spelling, documents, limits, watch=watch, start=start)
-        built = replace(built, report=SchemaReport((*rows, *built.report.rows))) if rows else built
-        return _judged(_short(built, schema) if of_python and watch else built, policy)
+        rows += misspelt_rows(schema, survey(schema, limits).keys) + unlisted_rows(schema)
+        short = of_python and not _LONG.search(json.dumps(schema))
+        wanted = _Wanted(spelling, watch, start, _PYTHON_DIGITS if short else MAX_DIGITS)
+        built = _worked_out(schema, documents, limits, wanted)
+        return _judged(replace(built, report=SchemaReport((*rows, *built.report.rows))) if rows else built, policy)
 
 
-def _short(built: Built, schema: Any) -> Built:
-    """The schema with numbers of at most `_PYTHON_DIGITS` digits in a row, where its own numbers are as short."""
-    if LONG_NUMBERS not in built.report.rows or _LONG.search(json.dumps(schema)):
-        return built
-    short = digits_row(_PYTHON_DIGITS)
-    rows = tuple(short if row == LONG_NUMBERS else row for row in built.report.rows)
-    others = tuple(watcher for watcher in built.watchers if not isinstance(watcher, DigitWatch))
-    return Built(built.node, SchemaReport(rows), (DigitWatch(_PYTHON_DIGITS), *others))
+class _Wanted(NamedTuple):
+    """The wishes about a grammar: of the subschema at ``start``, with numbers of at most ``digits`` digits in a row."""
+
+    spelling: Spelling
+    watch: bool
+    start: str
+    digits: int
 
 
 def _check(policy: object, documents: object) -> None:
@@ -145,18 +134,16 @@ def _judged(built: Built, policy: Policy) -> Built:
     return built
 
 
-def _worked_out(
-    schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None, limits: Limits, *, watch: bool, start: str
-) -> Built:
+def _worked_out(schema: Any, documents: Mapping[str, Any] | None, limits: Limits, wanted: _Wanted) -> Built:
     """Translate the schema, or raise its error; an error that was costly to find is cached."""
-    request = (schema, spelling, documents, limits, watch, start)
+    request = (schema, documents, limits, wanted)
     key = _key(*request) if _errors else None
     known = None if key is None else _errors.get(key)
     if known is not None:
         raise copy.copy(known)
     begun, left = time.thread_time(), time_left()
     try:
-        built = _compiled(Documents(schema, documents, limits=limits), spelling, watch=watch, start=start)
+        built = _compiled(Documents(schema, documents, limits=limits), wanted)
         check_deadline()  # searches that gave up because of it made the result coarser
     except SchemaError as error:
         if time.thread_time() - begun > _COSTLY_S and (key := key or _key(*request)) is not None:
@@ -168,56 +155,55 @@ def _worked_out(
     return built
 
 
-def _key(
-    schema: Any, spelling: Spelling, documents: Mapping[str, Any] | None, limits: Limits, watch: bool, start: str
-) -> bytes | None:
+def _key(schema: Any, documents: Mapping[str, Any] | None, limits: Limits, wanted: _Wanted) -> bytes | None:
     """A digest of the request; None if it cannot be serialised."""
     try:
-        return digest(json.dumps([schema, dict(documents or {})]), spelling, limits, time_limits(), watch, start)
+        return digest(json.dumps([schema, dict(documents or {})]), *wanted, limits, time_limits())
     except (TypeError, ValueError, RecursionError):
         return None
 
 
-def _compiled(documents: Documents, spelling: Spelling, *, watch: bool, start: str) -> Built:
+def _compiled(documents: Documents, wanted: _Wanted) -> Built:
     try:
         with work_budget(_MOST_SEARCHED):
             try:
-                return _compile_own(documents, spelling, watch=watch, start=start)
+                return _compile_own(documents, wanted)
             except Overrun:
-                return _compile(MemoisedSolver(documents, coarse=True), spelling, watch=watch, start=start)
+                return _compile(MemoisedSolver(documents, coarse=True), wanted)
     except RecursionError:
         raise too_deep(documents.root.schema) from None
 
 
-def _compile_own(documents: Documents, spelling: Spelling, *, watch: bool, start: str) -> Built:
+def _compile_own(documents: Documents, wanted: _Wanted) -> Built:
     """Translate the schema; if formats that its draft does not have make it unsatisfiable, without those."""
     try:
-        return _compile(MemoisedSolver(documents), spelling, watch=watch, start=start)
-    except SchemaError as error:
-        if isinstance(error, Overrun) or not documents.met_later_format or "unsatisfiable" not in str(error):
+        return _compile(MemoisedSolver(documents), wanted)
+    except Unsatisfiable:
+        if not documents.met_later_format:
             raise
     documents.enforce_later_formats = False
-    return _compile(MemoisedSolver(documents), spelling, watch=watch, start=start)
+    return _compile(MemoisedSolver(documents), wanted)
 
 
-def _compile(solver: MemoisedSolver, spelling: Spelling, *, watch: bool, start: str) -> Built:
-    root = solver.documents.root
+def _compile(solver: MemoisedSolver, wanted: _Wanted) -> Built:
+    root, start, watch = solver.documents.root, wanted.start, wanted.watch
     place = solver.documents.target(root, "#" + quote(start)) if start else root
     conj = solver.child(place, place.schema)
     if conj is None:
-        raise SchemaError("unsatisfiable schema: it is false", pointer=start)
-    nonterminals = explore(solver, spelling, conj)
-    emitted = emit(nonterminals)
+        raise Unsatisfiable("unsatisfiable schema: it is false", pointer=start)
+    nonterminals = explore(solver, wanted.spelling, conj)
+    emitted = emit(nonterminals, wanted.digits)
     unique = unique_rows(nonterminals, emitted.watched, watch=watch)
     rows = [*emitted.rows, *unique, *dependent_rows(solver, unique)]
-    if has_key_order(nonterminals) and not spelling.any_order:
+    if has_key_order(nonterminals) and not wanted.spelling.any_order:
         rows.append(KEY_ORDER)
     if emitted.loses_controls:
         rows.append(CONTROLS)
     whole = any(
         numbers.integer for nonterminal in nonterminals.by_conj.values() for numbers in nonterminal.shape.numbers
     )
-    rows += document_rows(root.schema, root.dialect, has_numbers=has_long_numbers(nonterminals), has_integers=whole)
+    digits = wanted.digits if has_long_numbers(nonterminals) else 0
+    rows += document_rows(root.schema, root.dialect, digits=digits, has_integers=whole)
     watchers: tuple[Watcher, ...] = ()
     if watch and (emitted.watched or has_free_keys(nonterminals)):
         watchers = (UniqueWatch(unique_nodes(nonterminals) if emitted.watched else (), *key_bounds(nonterminals)),)

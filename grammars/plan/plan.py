@@ -223,7 +223,7 @@ class Plan:
     watchers: tuple[Watcher, ...] = ()  #: of the response
     shortest_arguments: tuple[tuple[str, str], ...] = ()  #: a shortest text by pointer of a tool's schema, if known
     #: where tool calls hold JSON values, and their watchers
-    call_values: tuple[CallStep, ...] = field(default=(), metadata={"sent_as": "call_steps"})
+    call_values: tuple[CallStep, ...] = ()
     template_kwargs: tuple[tuple[str, Any], ...] = ()
     max_tokens: int | None = None
     ignored: tuple[str, ...] = ()

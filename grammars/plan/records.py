@@ -45,14 +45,8 @@ def to_record(value: Any, place: str = "plan") -> dict[str, Any]:
         found = getattr(value, field.name)
         if _is_default(field, found):
             continue
-        name = _sent_name(field)
-        out[name] = _write(found, hints[field.name], f"{place}.{name}")
+        out[field.name] = _write(found, hints[field.name], f"{place}.{field.name}")
     return out
-
-
-def _sent_name(field: dataclasses.Field[Any]) -> str:
-    """The key of a field in the map; fields that were renamed keep it (``metadata={"sent_as": ...}``)."""
-    return str(field.metadata.get("sent_as", field.name))
 
 
 def _is_sent(field: dataclasses.Field[Any]) -> bool:
@@ -123,7 +117,7 @@ def from_record(kind: type[Any], data: Any, place: str = "plan") -> Any:
     if not isinstance(data, dict):
         raise Misfit("not a map", place)
     hints = _hints(cast(Hashable, kind))
-    fields = {_sent_name(field): field for field in dataclasses.fields(kind) if _is_sent(field)}
+    fields = {field.name: field for field in dataclasses.fields(kind) if _is_sent(field)}
     for name in data:
         if name not in fields:
             raise Misfit(f"unknown field {shown(name)}", place)

@@ -2,9 +2,9 @@
 
 The bytes are a map of four: ``guided`` (the word ``plan``), ``version``, ``digest`` and ``plan``, which holds the
 fields of the plan as msgpack of its own.  The digest is SHA-256 of the version's byte and those fields: bytes that
-were damaged on their way are refused.  Version 1, a map without a digest around the fields themselves, is still read.
-A release reads the versions that it knows and refuses others.  Fields with default values are left out, so that a new
-field with a default does not change the bytes of plans that do not use it, nor the version.
+were damaged on their way are refused.  A release reads the version that it writes and refuses others: earlier plans
+hold grammars for the engine's own schema compiler, and watchers, that are no more.  Fields with default values are left
+out, so that a new field with a default does not change the bytes of plans that do not use it, nor the version.
 
 A digest is no signature.  Decode only bytes from processes that you trust: the grammar of a plan is what the model
 will be allowed to write.
@@ -23,7 +23,7 @@ from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownV
 
 __all__ = ["MAX_BYTES", "VERSION", "decode_plan", "encode_plan"]
 
-VERSION = 2
+VERSION = 3
 #: Larger plans are refused before they are unpacked.
 MAX_BYTES = 64 * 1024 * 1024
 
@@ -78,29 +78,17 @@ def _record(data: bytes) -> Any:
         raise MalformedPlan("this is msgpack, but no plan", place="plan", expected="what encode_plan returned")
     version, fields = body.get("version"), body.get("plan")
     is_sealed = isinstance(fields, bytes) and body.get("digest") == _digest(fields)  # by us, whatever version it says
-    if not is_sealed and (type(version) is not int or version not in (1, VERSION)):
+    if not is_sealed and (type(version) is not int or version != VERSION):
         raise UnknownVersion(
             f"version {shown(version)}",
             place="plan",
-            expected=f"1 or {VERSION}",
-            hint="use the same release on both sides",
+            expected=str(VERSION),
+            hint="use the same release on both sides, or compose the plan again",
         )
-    if version == 1 and not is_sealed:
-        if set(body) != {"guided", "version", "plan"}:
-            raise MalformedPlan("unknown or missing parts", place="plan", expected="guided, version, plan")
-        return _without_shortest(fields)
     if not isinstance(fields, bytes) or data != _envelope(fields):
         raise MalformedPlan("the bytes do not fit their digest", place="plan", expected="what encode_plan returned",
                             hint="send them again: they were damaged on their way")  # fmt: skip
     return _unpacked(fields)
-
-
-def _without_shortest(record: Any) -> Any:
-    """The record without ``response.shortest``: early plans of version 1 held a shortest text, which is not read."""
-    response = record.get("response") if isinstance(record, dict) else None
-    if isinstance(response, dict) and not isinstance(response.pop("shortest", None), str | None):
-        raise MalformedPlan("not a text", place="plan.response.shortest")
-    return record
 
 
 def _unpacked(data: bytes) -> Any:
@@ -132,9 +120,9 @@ def _check(plan: Plan) -> None:
     for i, step in enumerate(plan.call_values):
         for j, number in enumerate((step.to, *(found.to for found in step.ways))):
             if not 0 <= number < len(plan.call_values):
-                raise Misfit(f"there is no step {number}", f"plan.call_steps[{i}].{f'ways[{j - 1}].' if j else ''}to")
+                raise Misfit(f"there is no step {number}", f"plan.call_values[{i}].{f'ways[{j - 1}].' if j else ''}to")
         for j, found in enumerate(step.ways):
-            _check_pieces(plan, found.trigger, f"plan.call_steps[{i}].ways[{j}].trigger")
+            _check_pieces(plan, found.trigger, f"plan.call_values[{i}].ways[{j}].trigger")
     for i, end in enumerate(plan.ends):
         if not plan.vocab_size <= end.sentinel < plan.vocab_size + SENTINELS:
             raise Misfit(f"{end.sentinel} is no sentinel", f"plan.ends[{i}].sentinel")

@@ -53,12 +53,19 @@ _WRITTEN = f"(?:{_RAW_ANY}|\\\\(?:{_ESCAPED}))"
 #: Any string.  The class of raw characters is the engine's own, so that its precomputed slices apply.
 STRING = Lexeme("string", Pattern(f'"{_CHAR}*"'))
 
+_SHORT = 200  # characters of a word whose spelling is remembered: keys are asked for again and again
+
 #: Any bytes, characters or not.
 ANYTHING = Not(Pattern("[^\\s\\S]"))
 
 
 def spell(word: str) -> str:
     """Return ``word`` as JSON text, quotes included, in the only spelling that this module uses."""
+    return _spelled(word) if len(word) <= _SHORT else _spelled.__wrapped__(word)
+
+
+@lru_cache(maxsize=16_384)
+def _spelled(word: str) -> str:
     return json.dumps(word, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

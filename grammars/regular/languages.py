@@ -299,7 +299,7 @@ def _shortest_plain(term: Regular) -> str | None:
             return None if None in parts else "".join(p for p in parts if p is not None)
         case "alt":
             options = [w for w in map(_shortest_plain, term.args) if w is not None]
-            return min(options, key=len, default=None)
+            return min(options, key=lambda w: (len(w), w), default=None)
     body, least, _ = term.args
     if least == 0:
         return ""

@@ -14,12 +14,11 @@ from heapq import heapify, heappop, heappush
 from grammars.regular.languages import Regular, alt, cat, inter, neg, rep, shortest, text, work_budget
 from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
 from grammars.shortest.distinct_texts import distinct_text, has_repeats
-from grammars.shortest.instances import PATIENT, Instances, TooLarge, Visits, joined, repeated
+from grammars.shortest.instances import PATIENT, TooLarge, Visits, joined, repeated
 from grammars.tree.nodes import (
     Alt,
     And,
     Group,
-    Json,
     Lexeme,
     Node,
     Not,
@@ -46,19 +45,17 @@ def shortest_text(
     watchers: tuple[Watcher, ...] = (),
     *,
     patient: bool = False,
-    loose: bool = False,
     hasty: bool = False,
 ) -> str | None:
     """Return a shortest JSON text that ``node`` writes and ``watchers`` accept; None where none was found.
 
-    ``patient`` searches longer for words: at most half a second instead of some hundredths.  ``loose`` accepts a known
-    text where another option that is not understood here may be shorter.  ``hasty`` gives up where the shortest text
-    has repeats that are not allowed.
+    ``patient`` searches longer for words: at most half a second instead of some hundredths.  ``hasty`` gives up
+    where the shortest text has repeats that are not allowed.
     """
     nodes = next((watcher.nodes for watcher in watchers if isinstance(watcher, UniqueWatch)), None)
     try:
         with work_budget(PATIENT[1] if patient else _MOST_SEARCHED, is_repeatable=True):
-            cells = _Cells(patient=patient, loose=loose)
+            cells = _Cells(patient=patient)
             root = cells.cell(node, {})
             found = cells.least(root)
             if found is None or nodes is None or not has_repeats(found, nodes):
@@ -79,9 +76,8 @@ class _Cells(Visits):
     known texts is final, and each cell is visited once for each of its parts.
     """
 
-    def __init__(self, *, patient: bool = False, loose: bool = False) -> None:
+    def __init__(self, *, patient: bool = False) -> None:
         super().__init__(patient=patient)
-        self.loose = loose
         self.parts: list[tuple[int, ...] | None] = []  # of a cell; None where it is a choice
         self.times: list[int] = []  # repeats of the parts
         self.users: list[list[int]] = []
@@ -221,9 +217,7 @@ class _Cells(Visits):
         return at
 
     def fixed_text(self, node: Node) -> tuple[str | None, Regular | None]:
-        """Return the shortest text of a schema or a lexeme, and the language of a lexeme."""
-        if isinstance(node, Json):
-            return Instances(node.schema, node.options, patient=self.patient, loose=self.loose).text(), None
+        """Return the shortest text of a lexeme, and its language."""
         term = _term(node) if is_terminal(node) else None
         return (self.word(term) if term is not None else None), term
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 
 from grammars.json_schema.build import build
 from grammars.json_schema.document.closed_objects import close_objects
@@ -18,7 +17,6 @@ from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
 from grammars.shortest.node_texts import shortest_text
 from grammars.shortest.subschema_texts import ShortestTexts
 from grammars.tools.parameters import arguments_schema, ordered
-from grammars.tree.nodes import Json
 from special_tokens.errors import SchemaError, ToolError, shown
 
 __all__ = ["response_text", "subschema_texts"]
@@ -28,8 +26,8 @@ def response_text(response: ResponsePlan) -> str | None:
     """Return a shortest text that the format's masks allow, or None where the format alone does not show one.
 
     Grammars and structural tags never show one.  Where a row of the report is relaxed the text need not be valid.
-    A schema is built again where the plan has come from another process or the engine compiles it unchanged, and worked
-    out in full where needed, which takes up to the deadline of the thread (`grammars.limits.deadline`).
+    A schema is built again where the plan has come from another process, which takes up to the deadline of the thread
+    (`grammars.limits.deadline`).
     """
     match response.kind:
         case "json":
@@ -53,22 +51,15 @@ def _word(pattern: str) -> str | None:
 
 
 def _schema_text(response: ResponsePlan) -> str | None:
-    """A shortest text of a schema; a schema that the engine compiles unchanged is worked out in full if needed."""
-    again = partial(build, response.schema, spelling=response.spelling, documents=response.documents, watch=True)
-    try:
-        schema, built = response.built or (None, None)
-        built = built if built is not None and schema is response.schema else again()
-    except SchemaError:
-        return None
-    if not isinstance(built.node, Json):
-        quick = shortest_text(built.node, built.watchers, hasty=True)
-        return quick if quick is not None else shortest_text(built.node, built.watchers, patient=True)
-    found = shortest_text(built.node, built.watchers, patient=True)
-    if found is None:
-        with suppress(SchemaError):
-            full = again(always_translate=True)
-            found = shortest_text(full.node, full.watchers, patient=True)
-    return found if found is not None else shortest_text(built.node, built.watchers, patient=True, loose=True)
+    """A shortest text of a schema."""
+    schema, built = response.built or (None, None)
+    if built is None or schema is not response.schema:
+        try:
+            built = build(response.schema, spelling=response.spelling, documents=response.documents, watch=True)
+        except SchemaError:
+            return None
+    quick = shortest_text(built.node, built.watchers, hasty=True)
+    return quick if quick is not None else shortest_text(built.node, built.watchers, patient=True)
 
 
 def subschema_texts(plan: Plan, tool: str | None = None) -> Mapping[str, str | None]:

@@ -63,32 +63,23 @@ class ShortestTexts(Mapping[str, str | None]):
         return f"<ShortestTexts of {len(self)} subschemas>"
 
     def _text(self, pointer: str, value: Any, dialect: Dialect) -> str | None:
-        """A text of the grammar that a request would get, else of the schema worked out in full."""
-        is_tied = bool(pointer) and not survey(value).keys.isdisjoint(_TIES)
-        alone = {**value, "$schema": dialect.uri} if pointer and isinstance(value, dict) else value
-        for in_full in (True,) if is_tied else (False, True):
-            try:
-                found = (
-                    self._built(self._schema, in_full=True, start=pointer)
-                    if is_tied
-                    else self._built(alone, in_full=in_full)
-                )
-            except SchemaError:
-                if is_late():
-                    raise
-                found = None
-            if found is not None:
-                return found
-        return None
+        """A text of the grammar that a request for the subschema would get."""
+        try:
+            if pointer and not survey(value).keys.isdisjoint(_TIES):
+                return self._built(self._schema, start=pointer)
+            return self._built({**value, "$schema": dialect.uri} if pointer and isinstance(value, dict) else value)
+        except SchemaError:
+            if is_late():
+                raise
+            return None
 
-    def _built(self, schema: Any, *, in_full: bool, start: str = "") -> str | None:
+    def _built(self, schema: Any, *, start: str = "") -> str | None:
         built = build(
             schema,
             spelling=self._spelling,
             policy="strict",
             documents=self._documents,
             watch=True,
-            always_translate=in_full,
             start=start,
         )
         found = shortest_text(built.node, built.watchers)

@@ -16,8 +16,8 @@ import pydantic
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.fields import FieldInfo
 
-from grammars.json_schema.python_schema import PythonSchema, described
-from grammars.json_schema.python_types import hint_of, modern_type, read_value, schema_of_type
+from grammars.python_types.adapter import hint_of, modern_type, read_value, schema_of_type
+from grammars.python_types.schema import PythonSchema, described
 from grammars.tools.docstrings import ParameterDoc, read_docstring
 from grammars.values.tool import Tool
 from special_tokens.errors import SchemaError, ToolError, shown

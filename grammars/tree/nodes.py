@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 __all__ = [
     "EMPTY",
     "Alt",
     "And",
     "Group",
-    "Json",
     "Lexeme",
     "Node",
     "Not",
@@ -145,18 +144,6 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Json:
-    """A JSON value by the engine's own schema compiler.
-
-    ``schema`` is JSON with string keys; ``options`` is the engine's ``x-guidance`` object.  Every `Json` of a
-    grammar must carry the same options: siblings with other white space shadow each other.
-    """
-
-    schema: Any
-    options: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Sub:
     """A whole Lark grammar in its own name space, entered at its ``start``.
 
@@ -203,7 +190,7 @@ class When:
 
 
 Node: TypeAlias = (
-    Text | Pattern | And | Not | Lexeme | Tokens | Seq | Alt | Repeat | Until | Rule | Json | Sub | Group | Ref | When
+    Text | Pattern | And | Not | Lexeme | Tokens | Seq | Alt | Repeat | Until | Rule | Sub | Group | Ref | When
 )
 
 #: The empty text.
@@ -224,12 +211,8 @@ def seq(*parts: Node | str) -> Node:
     flat: list[Node] = []
     for part in parts:
         node = Text(part) if isinstance(part, str) else part
-        if is_empty(node):
-            continue
-        if isinstance(node, Seq):
-            flat.extend(node.parts)
-        else:
-            flat.append(node)
+        if isinstance(node, Ref) or not is_empty(node):
+            flat += node.parts if isinstance(node, Seq) else (node,)
     return flat[0] if len(flat) == 1 else Seq(tuple(flat))
 
 

@@ -16,7 +16,6 @@ from grammars.tree.nodes import (
     Alt,
     And,
     Group,
-    Json,
     Lexeme,
     Node,
     Not,
@@ -36,10 +35,12 @@ from grammars.tree.quantifier import quantifier
 from grammars.tree.rendered import Rendered
 from special_tokens.errors import GrammarError
 
-__all__ = ["MAX_NESTING", "json_body", "quote", "quote_regex", "render"]
+__all__ = ["MAX_NESTING", "quote", "quote_regex", "render"]
 
 #: The engine refuses about 30 nested parentheses ("lark grammar too deeply nested"); deeper parts become rules.
 MAX_NESTING = 12
+
+_SHORT = 200  # characters of a text whose literal is remembered
 
 _ALT, _SEQ, _ATOM = 0, 1, 2  # how tightly the surroundings bind
 
@@ -49,14 +50,19 @@ def quote(text: str, *, ignore_case: bool = False) -> str:
 
     The dialect has JSON's escapes; DEL is the one character that JSON does not escape and the engine's lexer refuses.
     """
+    literal = _literal(text) if len(text) <= _SHORT else _literal.__wrapped__(text)
+    return literal + "i" if ignore_case else literal
+
+
+@lru_cache(maxsize=16_384)
+def _literal(text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise GrammarError(
             f"text holds a lone surrogate at character {error.start}", expected="text that can be written as UTF-8"
         ) from None
-    literal = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return literal + "i" if ignore_case else literal
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 _ESCAPES = {"/": "\\/", "\n": "\\n", "\r": "\\r", "\\\n": "\\n", "\\\r": "\\r"}
@@ -95,27 +101,18 @@ class _Writer:
         self.taken: set[str] = {"start"}
         self.numbers: dict[str, int] = {}
         self.done: dict[tuple[int, str], tuple[str, Node]] = {}  # node identity -> name; keeps the node alive
-        self.bodies: dict[int, str] = {}  # identity of a `Json` -> its text
         self.groups: dict[tuple[int, int], tuple[str, Node]] = {}
 
     def finish(self, starts: Mapping[str, Node]) -> Rendered:
         """Return the rendered starts with all rules that they use; a writer renders once."""
-        value = _only_value(starts)
         expressions = {name: self.expr(node, _ALT, ())[0] for name, node in starts.items()}
-        (rule,) = self.definitions if value is not None else ("",)
         return Rendered(
             tuple(expressions.items()),
-            "".join(f"{line}\n" for line in self.definitions.values()) if value is None else "",
+            "".join(f"{line}\n" for line in self.definitions.values()),
             tuple(self.subs.items()),
             tuple(self.regions.items()),
             tuple(sorted(self.labels.items())),
-            None if value is None else (rule, self._json(value)),
         )
-
-    def _json(self, node: Json) -> str:
-        if id(node) not in self.bodies:
-            self.bodies[id(node)] = json_body(node)
-        return self.bodies[id(node)]
 
     # -- expressions: text and the depth of its parentheses
 
@@ -123,6 +120,10 @@ class _Writer:
         match node:
             case Text(text=text, ignore_case=ignore_case):
                 return quote(text, ignore_case=ignore_case), 0
+            case Ref(name=name, argument=argument):
+                return self._ref(name, argument, scope), 0
+            case Lexeme(name=name, body=body):
+                return self._define(node, name, body, scope, terminal=True), 0
             case Pattern(regex=regex):
                 return quote_regex(regex), 0
             case Seq(parts=()):
@@ -138,8 +139,6 @@ class _Writer:
                 return text + quantifier(least, most), depth
             case Tokens():
                 return self._tokens(node), 0
-            case Lexeme(name=name, body=body):
-                return self._define(node, name, body, scope, terminal=True), 0
             case And() | Not() if not terminal:
                 return self._define(node, "T", node, scope, terminal=True), 0
             case And(parts=parts):
@@ -154,14 +153,10 @@ class _Writer:
                 return defined, 0
             case Until(name=name, body=body, end=end):
                 return self._until(node, name, body, end), 0
-            case Json():
-                return f"%json {self._json(node)}", 0
             case Sub():
                 return "@" + self._sub(node), 0
             case Group():
                 return self._group(node, scope), 0
-            case Ref(name=name, argument=argument):
-                return self._ref(name, argument, scope), 0
             case When(body=body, condition=condition):
                 text, depth = self.expr(body, _SEQ, scope)
                 return f"{text} %if {condition}", depth
@@ -320,27 +315,3 @@ def _has_refs(node: Node) -> bool:
             return True
         case _:
             return False
-
-
-def _only_value(starts: Mapping[str, Node]) -> Json | None:
-    """The JSON value that, with one end after it, is the whole answer of the only start."""
-    if len(starts) > 1:
-        return None
-    match next(iter(starts.values())):
-        case Seq(parts=(Rule(body=Json() as value), Tokens(ranges=((low, high),), negated=False))) if low == high:
-            return value
-    return None
-
-
-def json_body(node: Json) -> str:
-    """Return the schema of a JSON value, with its options, as the engine reads it."""
-    schema = {} if node.schema is True else node.schema
-    if not isinstance(schema, dict):
-        raise GrammarError(f"a JSON schema must be an object or true, not {schema!r}")
-    body = {key: value for key, value in schema.items() if key != "x-guidance"}
-    if node.options:
-        body["x-guidance"] = dict(node.options)
-    return _written(body)
-
-
-_written = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode  # a schema is a tree

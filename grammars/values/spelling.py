@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from grammars.tree.nodes import EMPTY, Lexeme, Node, Pattern, opt
 
@@ -46,24 +44,6 @@ class Spelling:
         if not self.max_whitespace:
             return EMPTY
         return opt(Lexeme("space", Pattern(f"[ \\n]{{1,{self.max_whitespace}}}")))
-
-    def engine_options(self) -> Mapping[str, Any]:
-        """The engine's ``x-guidance`` object; its separators are regular expressions.
-
-        ``\\u`` is not allowed, in strings and keys alike: with it the engine allows a second spelling of a key,
-        ``{"\\u0061": 1}``, to which the schema of ``a`` does not apply.  So control characters without a short escape
-        cannot be written.
-        """
-        escapes = 'nrbtf\\"'
-        if self.max_whitespace:
-            pattern = f"[ \\n]{{1,{self.max_whitespace}}}"
-            return {"whitespace_flexible": True, "whitespace_pattern": pattern, "json_allowed_escapes": escapes}
-        return {
-            "whitespace_flexible": False,
-            "item_separator": self.item_separator,
-            "key_separator": self.key_separator,
-            "json_allowed_escapes": escapes,
-        }
 
 
 DEFAULT_SPELLING = Spelling()

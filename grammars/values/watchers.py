@@ -1,22 +1,15 @@
 """Records of run-time constraints: what a grammar of reasonable size cannot express.
 
 The records are plain data, part of the plan; ``guided.watchers.watch`` enforces them.  A watcher never allows a text
-that the grammar forbids: it removes tokens from the mask that would write a key or an item a second time, or a number
-of too many digits, as long as other tokens are left.
+that the grammar forbids: it removes tokens from the mask that would write a key or an item a second time, as long as
+other tokens are left.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DigitWatch", "UniqueNode", "UniqueWatch", "Watcher"]
-
-
-@dataclass(frozen=True, slots=True)
-class DigitWatch:
-    """No number may have more than ``most`` digits in a row."""
-
-    most: int
+__all__ = ["UniqueNode", "UniqueWatch", "Watcher"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +46,4 @@ class UniqueWatch:
     fewest_keys: int = 0
 
 
-Watcher = DigitWatch | UniqueWatch
+Watcher = UniqueWatch

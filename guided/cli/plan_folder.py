@@ -85,7 +85,7 @@ def _planned(name: str, text: str, engine: Engine, format: Format) -> PlannedFil
             check_writable_stops(plan.stops, engine)
             begun = perf_counter()
             for entry in plan.entries:
-                num_bytes += len(engine.grammar_of(plan, entry.name)[0].encode())
+                num_bytes += len(plan.engine_text(entry.name).encode())
                 engine.compile_private(plan, entry.name)
             return PlannedFile(name, plan, num_bytes, composed, perf_counter() - begun)
     except GuidedError as error:

@@ -107,10 +107,7 @@ class Engine:
     ) -> None:
         self.tokens = tokens
         self.vocab_size = tokens.vocab_size
-        eos = _eos(tokens)
-        self.ll_tokenizer = _ll_tokenizer(tokenizer, tokens, eos)
-        #: The engine's own end token where no text can spell it; it need not be an end of any plan.
-        self.eos = eos if eos in tokens.marker_ids else None
+        self.ll_tokenizer = _ll_tokenizer(tokenizer, tokens, _eos(tokens))
         self.capacity = capacity
         self.max_bytes = max_bytes
         self._cache_bytes = 0
@@ -158,27 +155,15 @@ class Engine:
 
     def compile_private(self, plan: Plan, entry: str = "") -> Any:
         """Return a matcher compiled now for the caller alone: failures of other matchers do not reach it."""
-        return compile_grammar(self.ll_tokenizer, self.grammar_of(plan, entry)[0])
+        return compile_grammar(self.ll_tokenizer, plan.engine_text(entry))
 
     def prepare(self, plan: Plan, entry: str = "") -> Any:
         """Return the pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
         try:
-            return self.compile(self.grammar_of(plan, entry)[0])
+            return self.compile(plan.engine_text(entry))
         except LimitExceeded as error:
             error.place = error.place or costliest_pattern_place(plan)
             raise
-
-    def grammar_of(self, plan: Plan, entry: str = "") -> tuple[str, int | None]:
-        """Return the text to compile for an entry of a plan, and the token that is its end in the engine's masks.
-
-        None if the text has sentinels (see `grammars.plan.plan`); a token id if the engine's own end token is allowed
-        at every end, as it is after a JSON value that is a grammar of its own.
-        """
-        if self.eos is not None:
-            text = plan.grammar.json_text()
-            if text is not None:
-                return text, self.eos
-        return plan.engine_text(entry), None
 
     def compile(self, grammar: str) -> Any:
         """Return the pristine matcher of ``grammar`` (never advance it), from the cache or compiled now."""
@@ -202,7 +187,7 @@ class Engine:
 
     def forget(self, plan: Plan, entry: str, failed: Any) -> None:
         """Drop the pristine matcher of an entry of a plan from the cache if it is the object ``failed``."""
-        grammar, _ = self.grammar_of(plan, entry)
+        grammar = plan.engine_text(entry)
         with self._lock:
             if self._cache.get(grammar) is failed:
                 del self._cache[grammar]

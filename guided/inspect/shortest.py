@@ -11,7 +11,6 @@ and exact for most schemas.  Nothing is kept: each call searches anew.
 from __future__ import annotations
 
 import json
-import re
 import string
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import Plan, RegionName, ResponsePlan, Stops
 from grammars.shortest.plan_texts import response_text, subschema_texts
-from grammars.values.watchers import DigitWatch, UniqueWatch, Watcher
+from grammars.values.watchers import UniqueWatch, Watcher
 from guided.bitmask import allowed_ids, from_ids
 from guided.engine.engine import Engine
 from guided.landing.effort import Effort, SearchLimits
@@ -190,11 +189,9 @@ def _least(found: Sequence[Sequence[int]], most: int) -> int:
 
 
 def _is_watched(known: str, watchers: Sequence[Watcher]) -> bool:
-    """Whether a watcher may forbid a token of the text: it has a repeat, or very many digits."""
+    """Whether a watcher may forbid a token of the text: it has a repeat."""
     unique = next((watcher for watcher in watchers if isinstance(watcher, UniqueWatch)), UniqueWatch())
-    digits = min((watcher.most for watcher in watchers if isinstance(watcher, DigitWatch)), default=len(known))
-    longest = max(map(len, re.findall("[0-9]+", known)), default=0)
-    return longest > digits or feed(ScanState(), known.encode(), unique.nodes).is_duplicate
+    return feed(ScanState(), known.encode(), unique.nodes).is_duplicate
 
 
 def _written(

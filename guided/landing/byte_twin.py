@@ -81,8 +81,7 @@ class ByteTwin:
         #: the id of byte 0; a multiple of 8, so that the bits of all bytes are 32 bytes of a mask
         self.first = -(-size // 8) * 8
         self._engine = engine
-        eos = engine.eos if engine.eos is not None else int(engine.ll_tokenizer.eos_token)
-        wrapped = _Tokenizer(engine, self.first, eos)
+        wrapped = _Tokenizer(engine, self.first, int(engine.ll_tokenizer.eos_token))
         self.tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(wrapped))
         self._special = list(_parts(wrapped.special_token_ids))
         self._compile = partial(compile_grammar, self.tokenizer)
@@ -92,14 +91,13 @@ class ByteTwin:
 
     def matcher(self, plan: Plan, entry: str = "") -> ByteMatcher:
         """Return a matcher at the beginning of an entry of a plan; raises as `compile_grammar` does."""
-        text, eos = self._engine.grammar_of(plan, entry)
+        text = plan.engine_text(entry)
         with self._lock:
             found = self._kept.pop(text, None) or self._compile(text)
             self._kept[text] = found
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
-        ends = frozenset(end.sentinel for end in plan.ends) if eos is None else frozenset((eos,))
-        return ByteMatcher(self, found.deep_copy(), ends)
+        return ByteMatcher(self, found.deep_copy(), frozenset(end.sentinel for end in plan.ends))
 
     def mask(self, matcher: Any) -> ByteMask:
         """Return the symbols that ``matcher`` allows next."""

@@ -14,19 +14,16 @@ from grammars.plan.plan import Plan, RegionName
 from grammars.text_grammars.schemas import placed_schemas
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
-from grammars.values.watchers import DigitWatch, UniqueNode, UniqueWatch, Watcher
+from grammars.values.watchers import UniqueNode, Watcher
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from guided.tracking.regions import Position, RegionMap, symbols_of
 from guided.watchers.call_values import CallValueTable
-from guided.watchers.json_scanner import NUMBER_BYTES, ScanState, read_value
-from guided.watchers.number_range import has_large_exponent
-from guided.watchers.persistent_set import Mode
+from guided.watchers.json_scanner import ScanState, read_value
 
 __all__ = ["AnswerPlace", "PlaceMap"]
 
 _BEGIN = ScanState()
-_DIGITS = re.compile(rb"[0-9]+")
 _MARKER = re.compile("[^\\x00-\\xff]")  # among symbols as characters
 
 
@@ -49,26 +46,10 @@ class _Value(NamedTuple):
     """The watchers of one JSON value."""
 
     nodes: tuple[UniqueNode, ...]
-    max_digits: int
 
     @classmethod
     def of(cls, watchers: Sequence[Watcher]) -> _Value:
-        nodes = next((watcher.nodes for watcher in watchers if isinstance(watcher, UniqueWatch)), ())
-        return cls(nodes, next((watcher.most for watcher in watchers if isinstance(watcher, DigitWatch)), 0))
-
-    def refuses(self, before: ScanState, data: bytes, after: ScanState) -> bool:
-        """Whether a watcher does not let ``data`` through: a repeat, or the number open before or after it."""
-        if after.is_duplicate:
-            return True
-        if not self.max_digits:
-            return False
-        more = data[: len(data) - len(data.lstrip(NUMBER_BYTES))]
-        if before.mode is Mode.NUMBER and self._is_beyond(before.text + more):
-            return True
-        return after.mode is Mode.NUMBER and self._is_beyond(after.text)
-
-    def _is_beyond(self, number: bytes) -> bool:
-        return max(map(len, _DIGITS.findall(number)), default=0) > self.max_digits or has_large_exponent(number)
+        return cls(next((watcher.nodes for watcher in watchers), ()))
 
 
 def _moved(place: AnswerPlace, position: Position) -> AnswerPlace:
@@ -109,7 +90,7 @@ class PlaceMap:
         return place._replace(is_refused=False)
 
     def refuses(self, place: AnswerPlace, symbols: Sequence[int]) -> bool:
-        """Whether a watcher forbids ``symbols`` after a place: a key or an item is repeated, say."""
+        """Whether a watcher forbids ``symbols`` after a place: a key or an item is repeated."""
         return self.is_watched and self.advance(place, symbols).is_refused
 
     def region(self, place: AnswerPlace) -> RegionName:
@@ -140,7 +121,7 @@ class PlaceMap:
         scan, _ = read_value(place.scan, data, value.nodes)
         if scan is place.scan:
             return place
-        return AnswerPlace(place.position, place.call, scan, place.is_refused or value.refuses(place.scan, data, scan))
+        return AnswerPlace(place.position, place.call, scan, place.is_refused or scan.is_duplicate)
 
     def _step(self, place: AnswerPlace, symbol: int) -> AnswerPlace:
         (position, spans) = self.regions.step(place.position, symbol)
@@ -219,7 +200,7 @@ class PlaceMap:
         assert self._calls is not None
         value = self._values[place.call.state]
         scan, used = read_value(place.scan, data, value.nodes)
-        is_refused = place.is_refused or value.refuses(place.scan, data, scan)
+        is_refused = place.is_refused or scan.is_duplicate
         if not scan.is_complete and used:
             return place._replace(scan=scan, is_refused=is_refused), used
         after = place._replace(call=self._calls.after_value(place.call.state), scan=None, is_refused=is_refused)

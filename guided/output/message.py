@@ -8,9 +8,9 @@ from typing import Any, Generic, Literal, cast
 
 from typing_extensions import TypeVar
 
-from grammars.json_schema.partial import partial_value
-from grammars.json_schema.python_types import read_value
 from grammars.plan.plan import Plan, ResponsePlan
+from grammars.python_types.adapter import read_value
+from grammars.python_types.partial import partial_value
 from grammars.tools.parameters import CUSTOM_INPUT, arguments_schema, pointer
 from grammars.values.tool import Tool
 from guided.engine.counters import Guidance
@@ -133,7 +133,7 @@ class Message(Generic[T]):
     overflow (in call arguments as well), and what two independent validators find (`guided.validation.validate`;
     possible only where the plan's schema report has ``relaxed`` rows).  If no validator could judge the answer,
     ``violations`` says so when there are such rows; otherwise the masks alone guarantee ``parsed``, and ``notes`` says
-    so.  ``partial`` is as much of the value as is final (`grammars.json_schema.partial`), of a cut answer as well.
+    so.  ``partial`` is as much of the value as is final (`grammars.python_types.partial`), of a cut answer as well.
     ``unfinished`` is markup that the end of the output cut (the beginning of a call, say); it is no part of
     ``content``, and no client is sent it.
     ``landed`` is the index of the first token that was not the model's choice because the answer had to end within its

@@ -155,17 +155,15 @@ class _ForcedTokens:
 class MaskReader:
     """Reads masks of one plan from one engine.  Immutable; share it."""
 
-    def __init__(self, plan: Plan, engine: Engine, entry: str = "") -> None:
+    def __init__(self, plan: Plan, engine: Engine) -> None:
         self.engine = engine
         self._forced = engine.derived(_ForcedTokens)
         self._quiet = self._forced.quiet
         size = engine.vocab_size
         self._sizes = (int(engine.ll_tokenizer.vocab_size), size)
         self._markers = engine.tokens.marker_ids
-        #: the token that stands for the only end where the grammar has no sentinels
-        self.eos = engine.grammar_of(plan, entry)[1]
-        #: word and bit of each sentinel (or of that token), and the end that is open where it is set
-        self._sentinels = tuple((at >> 5, 1 << (at & 31), end) for end in plan.ends for at in (self.sentinel(end),))
+        #: word and bit of each sentinel, and the end that is open where it is set
+        self._sentinels = tuple((end.sentinel >> 5, 1 << (end.sentinel & 31), end) for end in plan.ends)
         self._end_bits = {end.sentinel: tuple((i >> 5, 1 << (i & 31)) for i in end.ids) for end in plan.ends}
         self._last = num_words(size) - 1
         self._below = (1 << size % 32) - 1 if size % 32 else 0xFFFFFFFF
@@ -186,15 +184,9 @@ class MaskReader:
             bits[self._last] = bits.get(self._last, 0) | (0xFFFFFFFF ^ self._below)
         return tuple(bits.items())
 
-    def sentinel(self, end: End) -> int:
-        """Return the id that the engine allows where ``end`` is open."""
-        return end.sentinel if self.eos is None else self.eos
-
     def accepts(self, end: End, matcher: Any, tokens: Sequence[int] = ()) -> bool:
         """Whether ``end`` is open after ``tokens``, all of which the engine accepts."""
-        if self.eos is not None and not tokens:
-            return bool(matcher.is_accepting())  # after a whole value the engine has stopped and validates nothing
-        return int(matcher.validate_tokens([*tokens, self.sentinel(end)])) == len(tokens) + 1
+        return int(matcher.validate_tokens([*tokens, end.sentinel])) == len(tokens) + 1
 
     def row(self) -> MaskRow:
         """Return memory for the masks of one sequence."""
@@ -281,6 +273,8 @@ class MaskReader:
         if matcher.is_error():
             return None
         items = row.items
+        if watch is not None and watch.is_quiet(row.words):
+            watch = None
         if watch is None and not any(items[at] & bits for at, bits in self._special):
             only = self._only_id(row.words, row)
             if only is None:
@@ -294,11 +288,6 @@ class MaskReader:
         """Return the mask of a position where sentinels are set: ends take their place."""
         items = row.items
         ends = tuple(end for at, bit, end in self._sentinels if items[at] & bit)
-        if self.eos is not None and ends:
-            if matcher.is_accepting():
-                items[self.eos >> 5] &= ~(1 << (self.eos & 31))  # it may be no end of this plan
-            else:
-                ends = ()  # a constant spells the engine's end token, see `_repaired`
         items[self._last] &= self._below
         return self._finished(matcher, row, watch, ends)
 
@@ -318,7 +307,7 @@ class MaskReader:
         taken: Words | None = None
         if watch is not None:
             before = words.copy()
-            watch.restrict(words, matcher, may_end=bool(ends))
+            watch.restrict(words, matcher)
             taken = before & ~words
         items = words.view(np.uint32).data
         for end in ends:

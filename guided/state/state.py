@@ -59,7 +59,7 @@ class GuidanceState:
         self._stop: StopReason | None = None
         self._mask: TokenMask | None = None  # of this position, once computed
         self._matcher = RecoveringMatcher(plan, engine, self.entry.name)
-        self._reader = MaskReader(plan, engine, self.entry.name)
+        self._reader = MaskReader(plan, engine)
         self._row = self._reader.row()  # the memory of the masks
         self._budgets = BudgetEnforcer(plan.budgets, self.regions, engine.tokenize) if plan.budgets else None
         self._by_end: dict[int, tuple[End, ...]] = {
@@ -266,7 +266,7 @@ class GuidanceState:
         if mask is not None and mask.taken is not None and self._has_bit(mask.taken, token):
             raise TokenRefused(
                 f"committing token {token} ({self.engine.token_bytes(token)!r}): it would write a key or an item for "
-                "the second time, or digits without end",
+                "the second time",
                 place=f"token {self.num_tokens}",
             )
 

@@ -75,6 +75,12 @@ class LookaheadDuplicates:
             or (self.is_tight and self._may_restrict_next(frame))
         )
 
+    def is_quiet(self, words: NDArray[np.int32], scan: ScanState) -> bool:
+        """Whether `restrict` surely leaves ``words`` alone, as it mostly does: cheaper than to restrict them."""
+        if self.is_tight or scan.mode is Mode.IN_KEY or is_compared(scan.frame, self.nodes):
+            return False
+        return not any(is_allowed(words, i) for i in self.direct.boundary_candidates(scan))
+
     def _crossing_tokens(self) -> Sequence[int]:
         return self.tokens.member_crossings if self.tight_keys else ()
 

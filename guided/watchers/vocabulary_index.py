@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -16,20 +15,9 @@ from guided.engine.engine import Engine
 from guided.watchers.boundary_tokens import BoundaryTokens
 from guided.watchers.json_scanner import NUMBER_BYTES
 
-__all__ = ["DigitTokens", "PrefixTokens", "VocabularyIndex", "clear_ids"]
+__all__ = ["PrefixTokens", "VocabularyIndex", "clear_ids"]
 
 _UNCLOSED = rb'(?:[^"\\]|\\.)*\\?'  # the content of an unclosed string
-_COUNTED = 6  # digits of a token that are read as a number; a double's exponent has at most three
-
-
-@dataclass(frozen=True, slots=True)
-class DigitTokens:
-    """Tokens that begin with a digit: their ids, the number of leading digits, and their value (capped at 10**6)."""
-
-    ids: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    values: NDArray[np.int64]
-    longest: int  #: the largest of the sizes
 
 
 class PrefixTokens:
@@ -124,11 +112,6 @@ class VocabularyIndex:
         return {prefix: self._row(ids) for prefix, ids in groups.items()}
 
     @cached_property
-    def number_tails(self) -> bytes:
-        """By id: 1 if a number may continue after the token, or the token is empty."""
-        return bytes(not data or data[-1] in NUMBER_BYTES for data in self.token_bytes)
-
-    @cached_property
     def after_numbers(self) -> list[int]:
         """A few tokens, one of which mostly may follow a number that is complete."""
         return [i for data in (b",", b", ", b"}", b"]") for i in self.ids.get(data, ())[:1]]
@@ -138,29 +121,6 @@ class VocabularyIndex:
         """Tokens that write an exponent after nothing but zeros."""
         exponent = re.compile(rb"[-\s.0]*[eE]")
         return self._row(i for i in self._holding(b"eE").tolist() if exponent.match(self.token_bytes[i]))
-
-    @cached_property
-    def large_exponents(self) -> NDArray[np.int32]:
-        """Tokens that write at least three digits of an exponent and its beginning: ``e400``, ``-400``."""
-        exponent = re.compile(rb"(?:(?:^|[0-9.])[eE][-+]?|^[-+])0*[1-9][0-9]{2}")
-        return self._row(i for i in self._holding(b"0123456789").tolist() if exponent.search(self.token_bytes[i]))
-
-    @cached_property
-    def has_large_exponents(self) -> bool:
-        return bool(self.large_exponents.any())
-
-    @cached_property
-    def digits(self) -> DigitTokens:
-        """Tokens that begin with a digit."""
-        first = re.compile(rb"[0-9]+")
-        begin = self._beginning(b"0123456789").tolist()
-        found = [(i, run.group()) for i in begin if (run := first.match(self.token_bytes[i])) is not None]
-        return DigitTokens(
-            np.array([i for i, _ in found], dtype=np.int64),
-            np.array([len(run) for _, run in found], dtype=np.int64),
-            np.array([min(int(run), 10**_COUNTED) for _, run in found], dtype=np.int64),
-            max((len(run) for _, run in found), default=0),
-        )
 
     @cached_property
     def key_beginnings(self) -> PrefixTokens:

@@ -1,15 +1,11 @@
-"""Run-time watchers of one sequence: remove tokens that would write a key or an item twice, or an unbounded number.
+"""Run-time watchers of one sequence: remove tokens that would write a key or an item twice.
 
 The watchers of a plan come with its schemas (`grammars.values.watchers`): that of the response and those of the JSON
 values in tool calls.  A `SequenceWatcher` follows the text of each of these values from its first byte to its last.
-It reads lazily: where only the length of numbers is limited, the last few tokens are mostly enough to answer.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +16,7 @@ from guided.engine.engine import Engine
 from guided.tracking.commit_log import CommitLog
 from guided.tracking.regions import Position, RegionMap, symbols_of
 from guided.watchers.call_values import CallValueTable
-from guided.watchers.json_scanner import NUMBER_BYTES, ScanState, feed, read_value
+from guided.watchers.json_scanner import ScanState, feed, read_value
 from guided.watchers.value_watch import ValueWatcher
 from guided.watchers.vocabulary_index import VocabularyIndex
 
@@ -44,7 +40,7 @@ class SequenceWatcher:
     """The watchers of one plan on one sequence; the caller passes the sequence's `CommitLog`.
 
     ``fork`` copies; ``cut`` follows a rollback; ``restrict`` narrows a mask in place.  Cost: about 2 us a token inside
-    values, less than 1 us where only numbers are limited and none is near, a few hundred us near a duplicate.
+    values, a few hundred us near a duplicate.
     """
 
     def __init__(self, plan: Plan, regions: RegionMap, entry: int, tokens: VocabularyIndex) -> None:
@@ -63,15 +59,6 @@ class SequenceWatcher:
         if not plan.watchers and not plan.call_values:
             return None
         return cls(plan, regions, entry, engine.derived(VocabularyIndex.of))
-
-    @cached_property
-    def _room(self) -> float | None:
-        """The length up to which no number is restricted, in bytes; None if more than numbers is watched."""
-        values = [value for value in (self._response, *self._values) if value is not None]
-        if self.tokens.has_large_exponents or not all(value.bounds_numbers_only for value in values):
-            return None
-        room = min((value.room for value in values), default=math.inf)
-        return room if room >= 0 else None
 
     def _follow(self, log: CommitLog) -> None:
         """Read the tokens of ``log`` that are new."""
@@ -143,35 +130,17 @@ class SequenceWatcher:
 
     def may_restrict(self, log: CommitLog) -> bool:
         """Whether `restrict` could remove a token after those of ``log``."""
-        room = self._room
-        if room is not None:
-            tokens = log.tokens
-            if not tokens or not self.tokens.number_tails[tokens[-1]] or not self._is_number_near(tokens, room):
-                return False  # the usual case
         self._follow(log)
         value, scan, _ = self._records[-1]
         return value is not None and value.may_restrict(scan)
 
-    def _is_number_near(self, tokens: Sequence[int], room: float) -> bool:
-        """Whether ``tokens`` may end with a number longer than ``room`` bytes or with an exponent, even in a string."""
-        size, has_digits, has_exponent = 0, False, False
-        for token in reversed(tokens):
-            if not self.tokens.number_tails[token]:
-                return False
-            data = self.tokens.token_bytes[token]
-            rest = data.rstrip(NUMBER_BYTES)
-            run = data[len(rest) :]
-            size += len(run)
-            has_exponent = has_exponent or b"e" in run or b"E" in run
-            has_digits = has_digits or any(byte in b"0123456789" for byte in run)
-            if size > room or (has_exponent and has_digits):
-                return True
-            if rest:
-                return False
-        return False
+    def is_quiet(self, words: NDArray[np.int32]) -> bool:
+        """Whether `restrict` surely leaves ``words`` alone; call it after `may_restrict`."""
+        value, scan, _ = self._records[-1]
+        return value is None or value.is_quiet(words, scan)
 
-    def restrict(self, words: NDArray[np.int32], matcher: Any, *, may_end: bool = False) -> None:
+    def restrict(self, words: NDArray[np.int32], matcher: Any) -> None:
         """Clear the forbidden tokens in ``words``; call it after `may_restrict`.  See `ValueWatcher.restrict`."""
         value, scan, _ = self._records[-1]
         if value is not None:
-            value.restrict(words, scan, matcher, may_end=may_end)
+            value.restrict(words, scan, matcher)

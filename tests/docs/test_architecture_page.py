@@ -8,7 +8,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-PLACES, MOVED = PAGE.split("<!-- moved modules -->")
 PACKAGES = ("special_tokens", "grammars", "guided")
 
 
@@ -18,13 +17,13 @@ def _rows(text: str) -> list[list[str]]:
 
 
 def test_files_that_the_page_names_exist() -> None:
-    named = re.findall(r"`((?:tests|docs|special_tokens|grammars|guided)/[\w/.]+)`", PLACES)
+    named = re.findall(r"`((?:tests|docs|special_tokens|grammars|guided)/[\w/.]+)`", PAGE)
     assert len(named) > 50
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_a_question_is_answered_within_three_files() -> None:
-    rows = [line for line in PLACES.splitlines() if line.startswith("| ") and "? |" in line]
+    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and "? |" in line]
     assert len(rows) > 30
     assert [row for row in rows if not 1 <= len(re.findall(r"`[a-z_]+/[\w/.]+`", row)) <= 3] == []
 
@@ -36,19 +35,9 @@ def test_every_room_has_a_row_with_what_its_package_says() -> None:
         for folder in [ROOT / package, *(ROOT / package).rglob("*")]
         if len(list(folder.glob("*.py"))) > 1
     }
-    assert {room.strip("`"): " ".join(noun.split()) for room, noun in _rows(PLACES)} == rooms
+    assert {room.strip("`"): " ".join(noun.split()) for room, noun in _rows(PAGE)} == rooms
 
 
 def _first_sentences(package: Path) -> str:
     docstring = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
     return " ".join(docstring.split("\n\n")[0].split())
-
-
-def test_modules_that_moved_are_where_the_table_says() -> None:
-    rows = _rows(MOVED)
-    moved = [(room.strip("`"), item.strip("`")) for room, items in rows for item in items.split(", ")]
-    assert len(moved) > 200
-    for room, item in moved:
-        old, _, new = item.partition(" → ")
-        name = new or old.rpartition("/")[2]
-        assert (ROOT / room / f"{name}.py").is_file(), item

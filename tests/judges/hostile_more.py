@@ -219,7 +219,7 @@ def _breadth() -> Iterator[HostileRow]:
     )
     yield "dependentRequired of 60 on all", lambda: {
         "type": "object", "dependentRequired": {f"k{i}": [f"k{j}" for j in range(60)] for i in range(60)}
-    }, "", _NONE  # fmt: skip
+    }, "", frozenset({"required"})  # fmt: skip
     yield (
         "a chain of 80 dependentSchemas",
         lambda: {
@@ -268,7 +268,7 @@ def _numbers() -> Iterator[HostileRow]:
     }, "", frozenset({"multipleOf"})  # fmt: skip
     yield "multiples of 9,973 between bounds of 250 digits", lambda: {
         "type": "integer", "multipleOf": 9_973, "minimum": -(10**250), "maximum": 10**250
-    }, "", _NONE  # fmt: skip
+    }, "", frozenset({"multipleOf"})  # fmt: skip
     yield "bounds of 290 digits", lambda: {
         "type": "integer", "minimum": 10**289 + 7, "maximum": 10**290 - 13
     }, "", _NONE  # fmt: skip

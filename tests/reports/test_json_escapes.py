@@ -25,12 +25,6 @@ PLAIN = replace(FORMAT, reasoning=None)
 ESCAPED = (r"S\u00e3o", r"S\u00E3o Paulo", r"a\/b", r"\ud83d\ude00", r"\uD83D\uDE00!", r"\u0003", r"\u007f", r"\u0061")
 
 
-@pytest.fixture(autouse=True)
-def _own_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The grammar is ours, not the engine's own of a schema."""
-    monkeypatch.setattr("grammars.json_schema.build.pass_through", lambda *_: None, raising=False)
-
-
 STRING: dict[str, Any] = {"type": "string"}
 
 

@@ -11,16 +11,17 @@ from typing import Any
 
 from grammars.json_schema.document.dialects import Dialect
 from grammars.values.json_pointer import escaped
+from grammars.values.report import ReportRow
 
 __all__ = ["OLDER_KEYWORDS", "Place", "is_nullable_wrapped", "written_keyword"]
 
 
 class Place:
     """A subschema at a pointer.  ``number`` is its literal; ``pointer`` points into the document as the caller passed
-    it.
+    it.  ``normal`` is what `passes.normalise` made of it, once it was asked.
     """
 
-    __slots__ = ("base", "dialect", "number", "parent", "root", "schema", "scope", "steps")
+    __slots__ = ("base", "dialect", "normal", "number", "parent", "root", "schema", "scope", "steps")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Place:
         self.dialect = dialect
         self.base = base
         self.scope = scope
+        self.normal: tuple[dict[str, Any], tuple[ReportRow, ...]] | None = None
         self.root = root  # the prefix of the pointer: "" or the URI of another document with "#"
 
     @property

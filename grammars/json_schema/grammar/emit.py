@@ -7,9 +7,9 @@ are active at once would otherwise cut the text differently, and the greedy lexe
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode
 from grammars.json_schema.grammar.nonterminals import INFINITE, Nonterminal, Nonterminals
@@ -55,9 +55,9 @@ class Emitted:
     loses_controls: bool
 
 
-def emit(nonterminals: Nonterminals) -> Emitted:
-    """The grammar of all nonterminals."""
-    writer = _Writer(nonterminals)
+def emit(nonterminals: Nonterminals, digits: int) -> Emitted:
+    """The grammar of all nonterminals, with numbers of at most ``digits`` digits on each side of the point."""
+    writer = _Writer(nonterminals, digits)
     start = writer.value(nonterminals.start)
     writer.write_all()
     node = Group("json", start, writer.rules) if writer.rules else start
@@ -68,16 +68,16 @@ def emit(nonterminals: Nonterminals) -> Emitted:
 
 
 class _Writer:
-    def __init__(self, nonterminals: Nonterminals) -> None:
+    def __init__(self, nonterminals: Nonterminals, digits: int) -> None:
         self.nonterminals = nonterminals
+        self.digits = digits
         spelling = nonterminals.spelling
         self.space_node = spelling.space()
         self.comma = seq(self.space_node, spelling.item_text, self.space_node)
         self.colon = seq(self.space_node, spelling.key_text, self.space_node)
-        self.options: Mapping[str, Any] = spelling.engine_options()
         self.rules: dict[str, RuleDef] = {}
         self.names: dict[Conj, str] = {}
-        self.todo: list[Conj] = []
+        self.todo: deque[Conj] = deque()
         self.taken: set[str] = set()
         self.numbers: dict[str, int] = {}  # the last suffix that each hint was given
         self.rows: list[ReportRow] = []
@@ -109,7 +109,7 @@ class _Writer:
         """Write the rules of all nonterminals that are referenced, including those that these rules reference."""
         while self.todo:
             check_deadline()
-            conj = self.todo.pop()
+            conj = self.todo.popleft()
             nonterminal = self.nonterminals[conj]
             name = self.names[conj]
             options = self.scalar_options(nonterminal)
@@ -143,7 +143,7 @@ class _Writer:
 
     def scalar_options(self, nonterminal: Nonterminal) -> list[Node]:
         """The scalars as nodes.  Called once per nonterminal, so it also adds the report rows."""
-        options, notes = scalar_nodes(nonterminal.shape, self.options, compared=self.compares)
+        options, notes = scalar_nodes(nonterminal.shape, self.digits, compared=self.compares)
         strings = nonterminal.shape.strings
         self.loses_controls |= strings != NONE and (self.compares or not is_free(strings)) and loses_controls(strings)
         self.rows += nonterminal.notes
@@ -271,10 +271,7 @@ class _AutomatonWriter:
         self.nodes = automaton.nodes
         self.name = name
         nonterminals = writer.nonterminals
-        self.costs = nonterminals.node_costs(automaton)
-        self.rest_costs = list(self.costs)
-        if self.nodes:
-            self.rest_costs[0] = nonterminals._node_cost(self.nodes[0], self.costs, nonterminals.comma)
+        self.rest_costs = nonterminals.rest_costs(automaton)
         self.alive = {
             id(edge) for node in self.nodes for edge in node.all_edges() if nonterminals.edge_cost(edge) < INFINITE
         }
@@ -284,6 +281,10 @@ class _AutomatonWriter:
 
     def first(self) -> Node | None:
         """The text between the brackets; None when there is none."""
+        for node in self.nodes:  # in their order, which is that of names and of the report
+            runs = node.run[0] if node.run is not None else ()
+            for edge in (*self.live(node), *(edge for edge in runs if id(edge) in self.alive)):
+                self.writer.value(edge.value)
         chain = self.start_chain()
         self.count_refs(chain)
         self.build_rests()

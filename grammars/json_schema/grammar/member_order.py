@@ -47,6 +47,11 @@ class MemberNode:
     final: bool = False
     run: tuple[tuple[MemberEdge, ...], int, int | None] | None = None
 
+    def targets(self) -> list[int]:
+        """The nodes that come after this one."""
+        found = [edge.target for edge in self.edges]
+        return found if self.skip is None else [*found, self.skip]
+
     def all_edges(self) -> list[MemberEdge]:
         """The edges, with those of ``run``."""
         return [*self.edges, *(self.run[0] if self.run is not None else ())]
@@ -54,10 +59,14 @@ class MemberNode:
 
 @dataclass(slots=True)
 class MemberAutomaton:
-    """The nodes of one array or object; it starts at node 0, where nothing has been written."""
+    """The nodes of one array or object; it starts at node 0, where nothing has been written.
+
+    ``costs`` are those of `Nonterminals.propagate_costs`, one per node.
+    """
 
     nodes: list[MemberNode]
     unique: tuple[int, ...] = ()
+    costs: list[int] = field(default_factory=list)
 
     def values(self) -> Iterator[Conj]:
         """The conjunctions of the values that the edges write."""

@@ -17,17 +17,15 @@ from grammars.json_schema.document.required_keys import unlisted_keys
 from grammars.json_schema.grammar.array_order import array_automaton
 from grammars.json_schema.grammar.distinct_items import has_too_few_values, values_of
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode, TooManyNodes
-from grammars.json_schema.grammar.object_order import choose_facts, key_orders, object_automaton
+from grammars.json_schema.grammar.object_order import key_orders, object_automaton
 from grammars.json_schema.grammar.property_order import property_order
 from grammars.json_schema.grammar.unsatisfiable import locate_unsatisfiable
 from grammars.json_schema.report.document_rows import uses_word_boundaries
-from grammars.json_schema.shapes.extreme_numbers import extreme_text
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, shortest_number, within_digits
 from grammars.json_schema.shapes.shapes import ArrayForm, Conj, ObjectForm, Shape
-from grammars.json_schema.solver.case_split import split_cases
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
 from grammars.json_schema.solver.protocol import Solver
-from grammars.json_schema.solver.solver import Overrun
+from grammars.json_schema.solver.solver import Overrun, Unsatisfiable
 from grammars.limits.schema_limits import check_deadline
 from grammars.regular.json_strings import spell, without_surrogates
 from grammars.regular.languages import NONE, UNKNOWN, Regular, lengths, shortest
@@ -39,7 +37,7 @@ from special_tokens.errors import SchemaError
 
 __all__ = ["INFINITE", "Nonterminal", "Nonterminals", "explore"]
 
-INFINITE = 1 << 60
+INFINITE = 1 << 12_000  # above the text of 500 arrays in each other, of 500,000 items each
 
 _MOST_ITEMS = 500_000  # required items of an array, or keys of an object
 _COUNTING = 400  # rules of one array for counting items, in addition to those of its positions
@@ -79,7 +77,7 @@ class Nonterminals:
         self.too_few_values: list[Place] = []  #: places of arrays with too few values for distinct items
         self.unwritable: list[Place] = []  #: places with numbers for which no text was found
         self._values: dict[Conj, frozenset[Hashable] | None] = {}
-        self._key_costs: dict[Regular, int] = {}
+        self._key_costs: dict[str | Regular, int] = {}
 
     def __getitem__(self, conj: Conj) -> Nonterminal:
         return self.by_conj[conj]
@@ -199,18 +197,6 @@ class Nonterminals:
         self, form: ObjectForm, order: list[str], nonterminal: Nonterminal, place: Place, *, alone: bool
     ) -> list[MemberAutomaton]:
         """The form's automata: in the schema's order, and in its own if that differs."""
-        found, left_out = split_cases(form, self.solver)
-        if left_out:
-            reason = "branches that only many conditions could distinguish are left out"
-            nonterminal.notes.append(ReportRow(place.pointer, "required", Outcome.NARROWED, reason))
-        automata: list[MemberAutomaton] = []
-        for case in found:
-            automata += self._case(case, order, nonterminal, place, alone=alone and len(found) <= _MAX_TWICE)
-        return automata
-
-    def _case(
-        self, form: ObjectForm, order: list[str], nonterminal: Nonterminal, place: Place, *, alone: bool
-    ) -> list[MemberAutomaton]:
         orders = key_orders(form, order)[: 2 if alone else 1]
         if self.spelling.any_order:
             _check_any_order(form, place)
@@ -220,13 +206,6 @@ class Nonterminals:
             return [object_automaton(form, keys, limit) for keys in orders]
         except TooManyNodes:
             pass
-        narrowed = choose_facts(form)
-        settled = None if narrowed is None else propagate_object(narrowed, self.solver.is_empty)
-        if settled is not None:
-            keys = ", ".join(sorted(settled.required - form.required)) or "some keys"
-            reason = f"{keys} always written: following the branches without would need too many rules"
-            nonterminal.notes.append(ReportRow(place.pointer, "required", Outcome.NARROWED, reason))
-            return [object_automaton(settled, key_orders(settled, order)[0], 1 << 30)]
         keyword = "minProperties" if form.least else "maxProperties" if form.most is not None else "required"
         reason = f"not enforced: it needs more than {limit} rules"
         nonterminal.notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
@@ -240,7 +219,7 @@ class Nonterminals:
         texts += ["false"] if shape.booleans & 1 else []
         texts += ["true"] if shape.booleans & 2 else []
         for numbers in shape.numbers:
-            found = extreme_text(numbers) or shortest_number(within_digits(numbers))
+            found = shortest_number(within_digits(numbers))
             texts += [found] if found is not None else []
         word = shortest_word(shape.strings)
         texts += [spell(word)] if word is not None else []
@@ -268,23 +247,32 @@ class Nonterminals:
     def _cost(self, nonterminal: Nonterminal) -> int:
         best = len(nonterminal.scalar) if nonterminal.scalar is not None else INFINITE
         for automaton in (*nonterminal.arrays, *nonterminal.objects):
-            best = min(best, 2 + self.node_costs(automaton)[0])
+            automaton.costs = self._node_costs(automaton)
+            best = min(best, 2 + automaton.costs[0])
         return min(best, INFINITE)
 
-    def node_costs(self, automaton: MemberAutomaton) -> list[int]:
+    def rest_costs(self, automaton: MemberAutomaton) -> list[int]:
+        """For each node the cost to finish after a written member, a separator before each further one included."""
+        costs = list(automaton.costs)
+        if costs:
+            costs[0] = self._node_cost(automaton.nodes[0], costs, self.comma)
+        return costs
+
+    def _node_costs(self, automaton: MemberAutomaton) -> list[int]:
         """For each node the cost to finish from there, a separator before each written edge included.
 
         Node 0 has the cost of the start, without a separator; all others that of a node after a written edge.
         """
         nodes = automaton.nodes
         costs = [INFINITE] * len(nodes)
+        loops = any(to <= i for i, node in enumerate(nodes) for to in node.targets())
         changed = True
-        while changed:  # automata are chains with loops: few rounds suffice, from the end
+        while changed:  # automata are chains with loops: few rounds suffice, from the end, and one of a chain
             changed = False
             for i in range(len(nodes) - 1, -1, -1):
                 cost = self._node_cost(nodes[i], costs, self.comma)
                 if cost < costs[i]:
-                    costs[i], changed = cost, True
+                    costs[i], changed = cost, loops
         if nodes:
             costs[0] = self._first_cost(nodes, costs)
         return costs
@@ -315,14 +303,17 @@ class Nonterminals:
     def edge_cost(self, edge: MemberEdge) -> int:
         """The length of the shortest member or item that the edge can write."""
         cost = self.by_conj[edge.value].cost
-        if edge.key is not None:
-            cost += len(spell(edge.key)) + self.colon
-        elif edge.keys is not None:
-            if edge.keys not in self._key_costs:
-                word = shortest_word(edge.keys)
-                self._key_costs[edge.keys] = INFINITE if word is None else len(spell(word))
-            cost += self._key_costs[edge.keys] + self.colon
-        return min(cost, INFINITE)
+        key = edge.key if edge.key is not None else edge.keys
+        if key is not None:
+            written = self._key_costs.get(key)
+            cost += self._key_cost(key) if written is None else written
+        return cost if cost < INFINITE else INFINITE
+
+    def _key_cost(self, key: str | Regular) -> int:
+        """The length of a key, or of the shortest key of a language, with what separates it from its value."""
+        word = key if isinstance(key, str) else shortest_word(key)
+        found = self._key_costs[key] = INFINITE if word is None else len(spell(word)) + self.colon
+        return found
 
 
 def _check_any_order(form: ObjectForm, place: Place) -> None:
@@ -384,7 +375,7 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
     nonterminals.explore()
     nonterminals.propagate_costs()
     if nonterminals[start].cost >= INFINITE and nonterminals.too_few_values:
-        raise SchemaError(
+        raise Unsatisfiable(
             "unsatisfiable schema: more different items are wanted than there are values",
             pointer=nonterminals.too_few_values[0].pointer,
             keyword="uniqueItems",
@@ -400,7 +391,7 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
         hint = "look for required keys whose schema is false, or bounds that exclude each other"
         if uses_word_boundaries(solver.documents.root.schema):
             hint += "; and word boundaries (\\b, \\B) next to letters that are not ASCII are those of ECMA-262 here"
-        elif not solver.holds_in_widest(lambda widest: widest.is_empty(start), start):
+        elif solver.may_be_wider(start):
             hint += "; some readings of its patterns, formats or contains may allow values, but not all do"
         pointer = locate_unsatisfiable(solver, start)
         lost = unlisted_keys(_at(solver.documents.root.schema, pointer))
@@ -408,5 +399,5 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
             hint = (
                 f"{', '.join(map(repr, lost[:3]))} {'is' if len(lost) == 1 else 'are'} required, not among properties"
             )
-        raise SchemaError("unsatisfiable schema: no value satisfies it", pointer=pointer, hint=hint)
+        raise Unsatisfiable("unsatisfiable schema: no value satisfies it", pointer=pointer, hint=hint)
     return nonterminals

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode, NodeBuilder
@@ -12,7 +11,7 @@ from grammars.json_schema.shapes.shapes import TRUE, Clause, Conj, Fact, ObjectF
 from grammars.regular.finite import count_words
 from grammars.regular.languages import ALL, Regular, inter, matches, neg, words
 
-__all__ = ["choose_facts", "key_orders", "object_automaton"]
+__all__ = ["key_orders", "object_automaton"]
 
 
 class _Remaining(NamedTuple):
@@ -46,26 +45,6 @@ def object_automaton(form: ObjectForm, order: list[str], limit: int) -> MemberAu
     taken = neg(words(props)) if props else ALL
     others = [(inter(language, taken), conj) for language, conj in form.cells]
     return _ObjectAutomaton(form, entries, others, limit).automaton()
-
-
-def choose_facts(form: ObjectForm) -> ObjectForm | None:
-    """The form with one fact chosen for each clause, so that one key meets many; None without clauses.
-
-    The result is narrower, never wider: a way out when deciding the clauses key by key takes too many nodes.
-    """
-    if not form.clauses:
-        return None
-    votes: dict[Fact, int] = {}
-    for clause in form.clauses:
-        for fact in clause:
-            if fact.kind == "has":
-                votes[fact] = votes.get(fact, 0) + 1
-    chosen = {
-        max(clause, key=lambda f: (votes.get(f, 0), f.kind == "lacks", str(f.what), f.kind, f.value))
-        for clause in form.clauses
-    }
-    met = sorted(chosen, key=lambda f: (str(f.what), f.kind, f.value))
-    return replace(form, clauses=tuple(frozenset((fact,)) for fact in met))
 
 
 class _ObjectAutomaton:

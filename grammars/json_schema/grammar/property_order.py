@@ -52,7 +52,7 @@ class _Walk:
             return
         self.seen.add(place.number)
         schema, _ = normalise(place)
-        for keyword, value in schema.items():
+        for keyword, value in sorted(schema.items(), key=lambda item: item[0] == "dependentSchemas"):
             if keyword == "properties":
                 self.name(key for key, sub in value.items() if sub is not False)
             elif keyword in _LISTS:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
 
 from grammars.json_schema.grammar.nonterminals import Nonterminal
-from grammars.json_schema.shapes.engine_multiples import engine_steps
-from grammars.json_schema.shapes.extreme_numbers import extreme_regexes
 from grammars.json_schema.shapes.number_texts import FARTHEST, Digits, digits, multiples_regex, regexes
 from grammars.json_schema.shapes.numbers import (
     ANY_NUMBER,
     MAX_DIGITS,
     Numbers,
     as_doubles,
-    num_decimals,
+    spellings,
     tightened,
     within_digits,
 )
@@ -24,57 +22,51 @@ from grammars.json_schema.shapes.shapes import Shape
 from grammars.limits.schema_limits import timely
 from grammars.regular.json_strings import lexeme, spell, written
 from grammars.regular.languages import NONE
-from grammars.tree.nodes import And, Json, Lexeme, Node, Not, Pattern, Text, alt
+from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Text, alt
 from grammars.values.report import Outcome
-from special_tokens.errors import GrammarError
 
-__all__ = ["engine_number", "finite_values", "scalar_nodes"]
+__all__ = ["finite_values", "scalar_nodes"]
 
 _NULL, _FALSE, _TRUE = Text("null"), Text("false"), Text("true")
 _WHOLE = Numbers(integer=True)
-_NUMBER = Lexeme("number", Pattern(regexes(ANY_NUMBER)[0][0]))
-_INTEGER = Lexeme("integer", Pattern(regexes(_WHOLE)[0][0]))
-_MAX_STEP = 10_000  # the engine's automaton grows with the step
-_MOST_GAPS = 20  # excluded multiples: each gap between them is an alternative
-_TOP = 10**15  # limit on the multiples that the engine is asked for
 
 #: Outcome, pointers (none: the place of the lexeme), keyword and reason of something that a lexeme does not enforce.
 Note = tuple[Outcome, tuple[str, ...], str, str]
 
 
-def scalar_nodes(shape: Shape, options: Mapping[str, Any], *, compared: bool) -> tuple[list[Node], list[Note]]:
+def scalar_nodes(shape: Shape, most: int, *, compared: bool) -> tuple[list[Node], list[Note]]:
     """The lexemes of a shape's scalars, and what they do not enforce.
 
-    ``options`` are for the engine's numbers; ``compared``: strings are compared while they are written.
+    Numbers have at most ``most`` digits on each side of the point; ``compared``: strings are compared while they are
+    written.
     """
     notes: list[Note] = []
     out: list[Node] = [_NULL] if shape.null else []
     out += [_FALSE] if shape.booleans & 1 else []
     out += [_TRUE] if shape.booleans & 2 else []
     for numbers in shape.numbers:
-        far = _extreme_node(numbers, notes)
-        found = [far] if far is not None else [_number_node(part, options, notes) for part in as_doubles(numbers)]
+        found = (_number_node(part, notes, most) for part in as_doubles(numbers))
         out += [node for node in found if node is not None]
     if shape.strings != NONE:
         out.append(lexeme(shape.strings) if compared else written(shape.strings))
     return out, notes
 
 
-def _extreme_node(numbers: Numbers, notes: list[Note]) -> Node | None:
-    """Numbers that digits without an exponent cannot express; None for others."""
-    found = extreme_regexes(numbers)
-    if found is None:
-        return None
-    reason = "numbers of this size are written with an exponent, and one digit before the point"
-    notes.append((Outcome.NARROWED, (), _edge(numbers), reason))
-    return Lexeme("number", And(tuple(map(Pattern, found))))
+@lru_cache(maxsize=4)
+def _any_number(most: int, *, whole: bool) -> Node:
+    """The lexeme of any number, or of any integer if ``whole``."""
+    ((regex,), _) = regexes(_WHOLE if whole else ANY_NUMBER, most)
+    return Lexeme("integer" if whole else "number", Pattern(regex))
 
 
-def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) -> Node | None:
-    if numbers == ANY_NUMBER:
-        return _NUMBER
-    if numbers == _WHOLE:
-        return _INTEGER
+def _listed(values: Iterable[tuple[Fraction, str]]) -> Node:
+    """The lexeme of these numbers."""
+    return Lexeme("number", alt(*dict.fromkeys(text for value in values for text in spellings(*value))))
+
+
+def _number_node(numbers: Numbers, notes: list[Note], most: int) -> Node | None:
+    if numbers in (ANY_NUMBER, _WHOLE):
+        return _any_number(most, whole=numbers == _WHOLE)
     named, reachable = _edge(numbers), within_digits(numbers)
     if numbers.integer and _is_cut(numbers):
         reason = f"integers are written with at most {MAX_DIGITS} digits"
@@ -86,8 +78,13 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
     numbers = _without_far_points(tightened(near).listed(), notes)
     if numbers.is_empty():
         return None
-    if any(multiples_regex(s) is None for s in numbers.steps):
-        return _multiples(numbers, options, notes)
+    if numbers.values is not None:
+        return _listed(numbers.values)
+    decided = tuple(step for step in numbers.steps if multiples_regex(step) is not None)
+    if decided != numbers.steps:
+        reason = "not enforced: the last digits of a number do not decide whether it is a multiple"
+        notes.append((Outcome.RELAXED, numbers.steps_at, "multipleOf", reason))
+        numbers = replace(numbers, steps=decided)
     match digits(numbers):
         case Digits.SHORT | Digits.NEAR:
             reason = (
@@ -100,7 +97,7 @@ def _number_node(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]
     if numbers.integer is None and _edge(numbers):
         reason = "numbers are written without exponent unless every number with that exponent is allowed"
         notes.append((Outcome.NARROWED, (), named, reason))
-    wanted, unwanted = regexes(numbers)
+    wanted, unwanted = regexes(numbers, most)
     parts: list[Node] = [Pattern(w) for w in wanted]
     parts += [Not(Pattern(u)) for u in unwanted]
     return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
@@ -152,102 +149,6 @@ def _cause(numbers: Numbers) -> str:
     return _edge(numbers)
 
 
-def _multiples(numbers: Numbers, options: Mapping[str, Any], notes: list[Note]) -> Node | None:
-    """Multiples of a step that its last digits do not decide: the engine tracks remainders."""
-    step = numbers.step
-    assert step is not None
-    parts = _without_exceptions(numbers)
-    if len(parts) > 1:
-        nodes = [node for part in parts if (node := _number_node(part, options, notes)) is not None]
-        return alt(*nodes) if nodes else None
-    (numbers,) = parts
-    places = num_decimals(step)
-    reason, found = "", []
-    if step.numerator > _MAX_STEP or step.denominator > 10**6 or numbers.not_steps or numbers.excluded:
-        reason = f"not enforced: the step is above {_MAX_STEP} or has exceptions"
-    elif numbers.integer is False:
-        reason = "not enforced: the engine cannot exclude the integers among the multiples"
-    elif places is None or engine_steps(step) is None:
-        reason = "not enforced: the engine does not read the step exactly"
-    else:
-        found = [_with_places(numbers, n, options) for n in range(places + 1)]
-        reason = "" if any(found) else f"not enforced: the bounds are beyond {_TOP:.0e}"
-    counted = [node for node in found if node is not None]
-    if reason:
-        notes.append((Outcome.RELAXED, numbers.steps_at, "multipleOf", reason))
-        decided = tuple(s for s in numbers.steps if multiples_regex(s) is not None)
-        return _number_node(replace(numbers, steps=decided), options, notes)
-    reason = "multiples are written without exponent, with no more decimals than the step, and at most 15 digits"
-    notes.append((Outcome.NARROWED, numbers.steps_at, "multipleOf", reason))
-    return alt(*counted)
-
-
-def _without_exceptions(numbers: Numbers) -> tuple[Numbers, ...]:
-    """The gaps between the excluded multiples, one set each, if these are few; else the set itself."""
-    whole = replace(numbers, excluded=frozenset())
-    members = sorted(filter(whole.holds, numbers.excluded))
-    if numbers.not_steps or len(members) > _MOST_GAPS:
-        return (numbers,)
-    out = []
-    for member in members:
-        out.append(replace(whole, high=member, high_open=True))
-        whole = replace(whole, low=member, low_open=True)
-    return (*out, whole)
-
-
-def _with_places(numbers: Numbers, places: int, options: Mapping[str, Any]) -> Node | None:
-    """The multiples with exactly ``places`` decimals, in 15 digits; None if there are none.
-
-    The engine accepts a multiple only with exactly as many decimals as its step, and integers: for 0.75 it accepts 1.50
-    but not 1.5.  So each number of decimals has a step of its own.
-    """
-    assert numbers.step is not None
-    step = replace(numbers, steps=(numbers.step, Fraction(1, 10**places))).step
-    steps = engine_steps(step) if step is not None else None
-    if step is None or steps is None:
-        return None
-    inside = _within(numbers, step, Fraction(_TOP, 10**places)).listed()
-    if inside.values is not None:
-        return Lexeme("number", Pattern(regexes(inside)[0][0])) if inside.values else None
-    first, last = inside.index_range()
-    whole = step.denominator == 1
-    as_engine: type[int] | type[float] = int if whole else float
-    schema: dict[str, Any] = {
-        "type": "integer" if whole else "number",
-        "multipleOf": as_engine(steps[0]),
-        "minimum": as_engine(first * step),
-        "maximum": as_engine(last * step),
-    }
-    if len(steps) > 1:
-        schema["allOf"] = [{"multipleOf": as_engine(other)} for other in steps[1:]]
-    return engine_number(schema, options)
-
-
-def _within(numbers: Numbers, step: Fraction, top: Fraction) -> Numbers:
-    """The multiples of ``step`` between -``top`` and ``top``, with both bounds set."""
-    low, high = numbers.low, numbers.high
-    inside = Numbers(-top, False, top, False, steps=(step,))
-    if low is not None and low >= -top:
-        inside = replace(inside, low=low, low_open=numbers.low_open)
-    if high is not None and high <= top:
-        inside = replace(inside, high=high, high_open=numbers.high_open)
-    return inside
-
-
-#: The keywords of the engine's numbers that we use: it ignores unknown ones silently.
-_ENGINE_WORDS = frozenset(("type", "multipleOf", "minimum", "maximum", "allOf"))
-
-
-def engine_number(schema: Mapping[str, Any], options: Mapping[str, Any]) -> Json:
-    """A number by the engine's own compiler.  Raises `GrammarError` for a keyword that it would silently ignore."""
-    unknown = {word for part in (schema, *schema.get("allOf", ())) for word in part} - _ENGINE_WORDS
-    if unknown:
-        raise GrammarError(
-            f"the engine's numbers have no keyword {sorted(unknown)[0]!r}", expected=", ".join(sorted(_ENGINE_WORDS))
-        )
-    return Json(dict(schema), options)
-
-
 def finite_values(nonterminal: Nonterminal) -> list[Node] | None:
     """The values of a nonterminal one by one, or None unless they are finitely many scalars."""
     shape = nonterminal.shape
@@ -264,8 +165,7 @@ def finite_values(nonterminal: Nonterminal) -> list[Node] | None:
         for value, own in listed.values:
             if value not in seen:
                 seen.add(value)
-                single = Numbers(values=((value, own),))
-                out.append(Lexeme("number", Pattern(regexes(single)[0][0])))
+                out.append(_listed([(value, own)]))
     if shape.strings != NONE:
         out += [Text(spell(w)) for w in timely(sorted(shape.strings.args))]
     return out

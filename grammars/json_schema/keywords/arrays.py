@@ -21,10 +21,10 @@ KEYWORDS = ("prefixItems", "items", "contains", "minContains", "maxContains", "m
 Child = Callable[..., Conj | None]
 
 
-def allow(schema: Mapping[str, Any], place: Place, child: Child, *, widest: bool = False) -> ArrayForm | None:
+def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | None:
     """The arrays that satisfy the keywords; None when the keywords contradict each other.
 
-    ``contains`` evaluates no items in draft 2019-09, but does for validators; ``widest`` follows them.
+    ``contains`` evaluates no items in draft 2019-09, but does for validators.
     """
     prefix = tuple(child(place, s, "prefixItems", i) for i, s in enumerate(schema.get("prefixItems", ())))
     rest = child(place, schema["items"], "items") if "items" in schema else TRUE
@@ -39,7 +39,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child, *, widest: bool
                 return None
         else:
             counts = (Count(item, least, most),) if least or most is not None else ()
-            is_ignored = place.dialect.order < _CONTAINS_EVALUATES and not widest
+            is_ignored = place.dialect.order < _CONTAINS_EVALUATES
             contained = () if is_ignored else (item,)
     return ArrayForm(
         prefix,

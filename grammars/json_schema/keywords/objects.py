@@ -59,21 +59,16 @@ def allow(
     child: Child,
     strings_of: StringsOf,
     notes: list[ReportRow],
-    *,
-    widest: bool = False,
 ) -> ObjectForm:
-    """The objects that satisfy the keywords.
-
-    ``widest``: a pattern that readers disagree on says nothing about its values, and no key is additional to it.
-    """
+    """The objects that satisfy the keywords."""
     props: dict[str, Conj | None] = {
         key: child(place, s, "properties", key) for key, s in schema.get("properties", {}).items()
     }
     patterns = _patterns(schema, place, documents, child, notes)
     extra = child(place, schema["additionalProperties"], "additionalProperties") if _ADDITIONAL in schema else TRUE
-    known = [p for p in patterns if p is not None and not (widest and p.surely != p.maybe)]
+    known = [pattern for pattern in patterns if pattern is not None]
     if len(known) < len(patterns):
-        if extra != TRUE and None in patterns:
+        if extra != TRUE:
             notes.append(ReportRow(place.pointer, _ADDITIONAL, Outcome.RELAXED, _NOT_ADDITIONAL))
         extra = TRUE  # a key that matches the unknown pattern is not additional
     cells = (*cut_into_cells(known, extra), *_disputed_cells(known, extra, documents, props))
@@ -242,13 +237,8 @@ def deny(
     child: Child,
     strings_of: StringsOf,
     notes: list[ReportRow],
-    *,
-    widest: bool = False,
 ) -> ObjectForm | None:
-    """Objects that break at least one keyword: one form with one clause; None when no keyword can be broken.
-
-    ``widest``: objects that break one for some reader of the key patterns.
-    """
+    """Objects that break at least one keyword: one form with one clause; None when no keyword can be broken."""
     facts: list[Fact] = []
     properties = schema.get("properties", {})
     for key, sub in properties.items():
@@ -260,11 +250,11 @@ def deny(
         return ObjectForm()  # any object may break a pattern that is not understood
     for pattern in known:
         broken = negation(pattern.value)
-        facts += [some(pattern.maybe if widest else pattern.surely, broken)] if broken is not None else []
+        facts += [some(pattern.surely, broken)] if broken is not None else []
     if _ADDITIONAL in schema:
         broken = negation(child(place, schema[_ADDITIONAL], _ADDITIONAL))
         if broken is not None:
-            others = (pattern.surely if widest else pattern.maybe for pattern in known)
+            others = (pattern.maybe for pattern in known)
             facts.append(some(neg(alt(words(properties), *others)), broken))
     if "propertyNames" in schema:
         broken = negation(child(place, schema["propertyNames"], "propertyNames"))

@@ -52,30 +52,20 @@ _MAX_STATES = 1_000  # limit on the product of nested counts that may overlap wi
 KEYWORDS = ("minLength", "maxLength", "pattern", "format")
 
 
-def allow(
-    schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow], *, widest: bool = False
-) -> Regular:
-    """The strings that satisfy the keywords; a keyword without a regular language is noted as relaxed.
-
-    ``widest``: the strings that some validator accepts, instead of those that all accept.
-    """
-    parts = _parts(schema, place, documents, notes, negated=widest, widest=widest)
-    return inter(*parts) if parts else ALL
+def allow(schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow]) -> Regular:
+    """The strings that satisfy the keywords; a keyword without a regular language is noted as relaxed."""
+    parts = _parts(schema, place, documents, notes)
+    known = [part for part in parts if part is not None]
+    return inter(*known) if known else ALL
 
 
-def deny(
-    schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow], *, widest: bool = False
-) -> Regular | None:
-    """The strings that break at least one keyword (or some of them, with a note); None when none can be broken.
-
-    ``widest``: as for `allow`.
-    """
-    own: list[ReportRow] = []
-    parts = _parts(schema, place, documents, own, negated=not widest, widest=widest)
-    notes += own
-    if any(row.outcome is Outcome.RELAXED and row.reason != _BOUNDARIES for row in own):
+def deny(schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow]) -> Regular | None:
+    """The strings that break at least one keyword (or some of them, with a note); None when none can be broken."""
+    parts = _parts(schema, place, documents, notes, negated=True)
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
         return ALL  # any string may break a pattern that is not understood
-    return neg(inter(*parts)) if parts else None
+    return neg(inter(*known)) if known else None
 
 
 def unknown_format_rows(schema: Mapping[str, Any], place: Place) -> list[ReportRow]:
@@ -93,20 +83,20 @@ def _parts(
     notes: list[ReportRow],
     *,
     negated: bool = False,
-    widest: bool = False,
-) -> list[Regular]:
-    """The language of each keyword: never wider than the keyword, or, if it is to be negated, never narrower."""
-    parts: list[Regular] = []
+) -> list[Regular | None]:
+    """The language of each keyword: never wider than the keyword, or, if it is to be negated, never narrower.
+
+    None stands for a pattern that is not understood.
+    """
+    parts: list[Regular | None] = []
     notes += unknown_format_rows(schema, place)
     if "minLength" in schema or "maxLength" in schema:
         parts.append(_length(schema, place, documents))
     if "pattern" in schema:
-        found = (_language_for_proof if widest else pattern_language)(
-            schema["pattern"], "pattern", place, documents, notes, wide=negated
-        )
-        parts += [found] if found is not None else []
+        parts.append(pattern_language(schema["pattern"], "pattern", place, documents, notes, wide=negated))
     if "format" in schema:
-        found = _format(schema["format"], place, documents, notes, negated, inter(*parts) if parts else ALL)
+        siblings = inter(*(part for part in parts if part is not None))
+        found = _format(schema["format"], place, documents, notes, negated, siblings)
         parts += [found] if found is not None else []
     return parts
 
@@ -178,20 +168,6 @@ def pattern_language(
         notes.append(ReportRow(place.pointer, keyword, *row))
     notes.extend(pattern_reading_rows(pattern, keyword, place))
     return found if affordable == NONE or wide else affordable
-
-
-def _language_for_proof(
-    pattern: str, keyword: str, place: Place, documents: Documents, notes: list[ReportRow], *, wide: bool
-) -> Regular | None:
-    """As `pattern_language`, for proofs only: the engine never sees it, and no doubtful language is returned."""
-    try:
-        found = language(pattern, wide)
-        if not has_disputed_boundaries(pattern) and expanded_size(found) <= documents.limits.regex:
-            return found
-    except NotRegular:
-        pass
-    notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, "not known exactly enough for a proof"))
-    return None
 
 
 def pattern_reading_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:

@@ -18,7 +18,6 @@ from grammars.json_schema.passes.kinds import CHECKS
 from grammars.values.report import Outcome, ReportRow
 
 __all__ = [
-    "drop_disputed_keywords",
     "drop_later_keywords",
     "drop_ref_siblings",
     "exclusive_flags",
@@ -90,12 +89,6 @@ def nullable(schema: dict[str, Any], place: Place | None, rows: list[ReportRow])
             out["enum"] = [*out["enum"], None]
         return out
     return {"anyOf": [out, {"type": "null"}]} if is_nullable_wrapped(schema) else out
-
-
-def drop_disputed_keywords(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:
-    """Drop the keywords that we read as another dialect does and validators that keep to this dialect ignore."""
-    disputed = disputed_keywords(schema, place.dialect.order)
-    return {k: v for k, v in schema.items() if k not in disputed} if disputed else schema
 
 
 def exclusive_flags(schema: dict[str, Any], place: Place | None, rows: list[ReportRow]) -> dict[str, Any]:

@@ -32,17 +32,13 @@ PASSES: tuple[Pass, ...] = (
     plain.drop_no_ops,
 )
 
-#: The reading of validators that keep to the dialect: without keywords that we read as another dialect does.
-_WIDEST = (dialect.drop_disputed_keywords, *PASSES)
 
-
-def normalise(place: Place, *, is_widest: bool = False) -> tuple[dict[str, Any], tuple[ReportRow, ...]]:
-    """Return the object at ``place`` normalised, and the report rows of the passes.
-
-    ``is_widest``: with everything that some validator may accept, see `MemoisedSolver.widest`.
-    """
-    rows: list[ReportRow] = []
-    schema: dict[str, Any] = place.schema
-    for run in _WIDEST if is_widest else PASSES:
-        schema = run(schema, place, rows)
-    return schema, tuple(rows)
+def normalise(place: Place) -> tuple[dict[str, Any], tuple[ReportRow, ...]]:
+    """Return the object at ``place`` normalised, and the report rows of the passes."""
+    if place.normal is None:
+        rows: list[ReportRow] = []
+        schema: dict[str, Any] = place.schema
+        for run in PASSES:
+            schema = run(schema, place, rows)
+        place.normal = schema, tuple(rows)
+    return place.normal

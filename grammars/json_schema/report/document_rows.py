@@ -4,39 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import chain
 from typing import Any
 
 from grammars.json_schema.document.dialects import Dialect, is_metaschema_uri
 from grammars.json_schema.document.string_formats import FORMATS
-from grammars.json_schema.shapes.numbers import MAX_DIGITS
 from grammars.regular.syntax.character_classes import has_disputed_classes
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, has_disputed_boundaries
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = [
-    "CONTROLS",
-    "KEY_ORDER",
-    "LONG_NUMBERS",
-    "digits_row",
-    "document_rows",
-    "patterns_of",
-    "uses_word_boundaries",
-]
+__all__ = ["CONTROLS", "KEY_ORDER", "document_rows", "patterns_of", "uses_word_boundaries"]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
 CONTROLS = ReportRow("", "type", Outcome.NARROWED, "control characters without a short escape are not written")
 
 
-def digits_row(most: int) -> ReportRow:
-    """Return the row of a schema with numbers of any length."""
-    reason = f"numbers are written with at most {most} digits in a row, and below 1.8e308"
-    return ReportRow("", "type", Outcome.NARROWED, reason)
-
-
-LONG_NUMBERS = digits_row(MAX_DIGITS)
 _WHOLE = ReportRow("", "type", Outcome.NARROWED, "integers are written without point and exponent")
 _DOT = ReportRow(
     "", "pattern", Outcome.NARROWED, "a . in a pattern matches no line separator (CR, U+2028, U+2029), as in ECMA-262"
@@ -50,16 +33,15 @@ _SURROGATES = ReportRow(
 _ASSERTED_SINCE = 8  # from draft 2019-09 on a format is an annotation unless a vocabulary says otherwise
 
 
-def document_rows(
-    schema: Any, dialect: Dialect, *, has_numbers: bool, has_integers: bool, keys: AbstractSet[str] | None = None
-) -> Iterator[ReportRow]:
+def document_rows(schema: Any, dialect: Dialect, *, digits: int, has_integers: bool) -> Iterator[ReportRow]:
     """The rows for the whole of ``schema``.
 
-    ``has_numbers``: numbers of any length may satisfy it; ``has_integers``: some numbers must be whole; ``keys``: those
-    of all its objects, if known.
+    ``digits``: the most that numbers without bounds are written with, 0 where there are none; ``has_integers``: some
+    numbers must be whole.
     """
-    if has_numbers:
-        yield LONG_NUMBERS
+    if digits:
+        reason = f"numbers are written with at most {digits} digits in a row, and below 1.8e308"
+        yield ReportRow("", "type", Outcome.NARROWED, reason)
     if has_integers:
         yield _WHOLE
     if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_metaschema_uri(schema["$schema"]):
@@ -68,21 +50,18 @@ def document_rows(
     if isinstance(schema, dict) and "draft-03" in str(schema.get("$schema")) and (lost := _keys(schema) & _DRAFT_3):
         reason = f"draft-03 is read as {dialect.name}, which has no {', '.join(sorted(lost))}"
         yield ReportRow("", "$schema", Outcome.RELAXED, reason)
-    if keys is None or not keys.isdisjoint(_PATTERNS):
-        patterns = list(chain.from_iterable(patterns_of(schema)))
-        signs = [_signs(pattern) for pattern in patterns]
-        if any(has_dot for has_dot, _ in signs):
-            yield _DOT
-        if any(one[1] and not has_disputed_classes(p) for one, p in zip(signs, patterns, strict=True)):
-            yield _CLASSES
-        if any(map(_has_surrogates, patterns)):
-            yield _SURROGATES
-    may_format = keys is None or "format" in keys
-    if may_format and dialect.order >= _ASSERTED_SINCE and _has_format(schema):
+    patterns = list(chain.from_iterable(patterns_of(schema)))
+    signs = [_signs(pattern) for pattern in patterns]
+    if any(has_dot for has_dot, _ in signs):
+        yield _DOT
+    if any(one[1] and not has_disputed_classes(p) for one, p in zip(signs, patterns, strict=True)):
+        yield _CLASSES
+    if any(map(_has_surrogates, patterns)):
+        yield _SURROGATES
+    if dialect.order >= _ASSERTED_SINCE and _has_format(schema):
         yield ReportRow("", "format", Outcome.NARROWED, f"enforced, though {dialect.name} calls it an annotation")
 
 
-_PATTERNS = ("pattern", "patternProperties")
 _FOREIGN = frozenset("WDsS")  # classes with characters beyond ASCII
 _DRAFT_3 = {"divisibleBy", "disallow", "extends"}
 

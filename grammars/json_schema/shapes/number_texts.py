@@ -17,16 +17,15 @@ from __future__ import annotations
 
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
 
-from grammars.json_schema.shapes.numbers import MAX_DIGITS, Numbers, decimal_text, num_decimals, spellings
+from grammars.json_schema.shapes.numbers import MAX_DIGITS, Numbers, decimal_text, num_decimals
 
-__all__ = ["FARTHEST", "Digits", "at_least", "at_most", "digits", "multiples_regex", "regexes", "signed_bounds"]
+__all__ = ["FARTHEST", "Digits", "digits", "multiples_regex", "regexes", "signed_bounds"]
 
-_TAIL = f"(?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
-_INTEGER = f"-?(?:0|[1-9][0-9]{{0,{MAX_DIGITS - 1}}})"
 _SMALL = "[eE]-0?[1-9][0-9]?|[eE]-[12][0-9]{2}|[eE]-30[0-7]"
 _LARGE = "[eE]\\+?0?[1-9][0-9]?|[eE]\\+?[12][0-9]{2}|[eE]\\+?30[0-7]"
-_MANTISSA = f"[1-9](?:\\.[0-9]{{1,{MAX_DIGITS}}})?"
 _SHORT_MANTISSA = "[1-9](?:\\.[0-9]{1,14})?"
 _SAFE_DIGITS = 15  # decimals of at most 15 digits are all different as doubles
 #: Numbers of at most 15 digits: for each of five limits on the digits before the point, the rest after it.
@@ -35,14 +34,46 @@ _SHORT = (
     + "|".join(f"(?:0|[1-9][0-9]{{0,{n - 1}}})(?:\\.[0-9]{{1,{_SAFE_DIGITS - n}}})?" for n in (2, 5, 8, 11, 14))
     + ")"
 )
-_LONG_WHOLE = f"-?[1-9][0-9]{{14,{MAX_DIGITS - 1}}}(?:\\.0{{1,{MAX_DIGITS}}})?"
-_LONG = f"-?[1-9][0-9]{{14,{MAX_DIGITS - 1}}}{_TAIL}"
 _ZEROS = "(?:\\.0+)?"
 _BROKEN = "-?[0-9]+\\.[0-9]*[1-9][0-9]*"  # no integer
 _MOST_DECIMALS = 12  # of bounds and steps that numbers of 15 digits can resolve
 FARTHEST = 10**13  #: the largest bound that they can resolve
-#: The largest exponent of a double; the largest double is 1.7976931348623157e308.
-_TOP = f"1(?:\\.(?:[0-6][0-9]{{0,{MAX_DIGITS - 1}}}|7[0-8]?))?[eE]\\+?308"
+
+
+class _Parts(NamedTuple):
+    """The parts of texts with at most ``most`` digits on each side of the point.
+
+    ``tail`` is the rest after the digits of an integer; ``top`` are the doubles with the largest exponent.
+    """
+
+    most: int
+    tail: str
+    integer: str
+    mantissa: str
+    long_whole: str
+    top: str
+
+
+@lru_cache(maxsize=4)
+def _parts(most: int) -> _Parts:
+    return _Parts(
+        most,
+        f"(?:\\.[0-9]{{1,{most}}})?",
+        f"-?(?:0|[1-9][0-9]{{0,{most - 1}}})",
+        f"[1-9](?:\\.[0-9]{{1,{most}}})?",
+        f"-?[1-9][0-9]{{14,{most - 1}}}",
+        f"1(?:\\.(?:{_up_to(_LARGEST, most)}))?[eE]\\+?308",
+    )
+
+
+_LARGEST = "7976931348623157"  # digits after the point of the largest double, which is 1.7976931348623157e308
+
+
+def _up_to(digits: str, most: int) -> str:
+    """The digits after a point, at most ``most``, of decimals up to the one of these ``digits``, none of which is 0."""
+    first, rest = digits[0], digits[1:]
+    longer = f"(?:{_up_to(rest, most - 1)})?" if rest else ""
+    return f"[0-{int(first) - 1}][0-9]{{0,{most - 1}}}|{first}{longer}"
 
 
 class Digits(Enum):
@@ -70,19 +101,19 @@ def digits(numbers: Numbers) -> Digits:
     return wanted if reachable and all(n is not None and n <= _MOST_DECIMALS for n in sizes) else Digits.LOST
 
 
-def regexes(numbers: Numbers) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """``(all of these, none of these)``: regexes that together spell the set, which must be `tightened`.
+def regexes(numbers: Numbers, most: int = MAX_DIGITS) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """``(all of these, none of these)``: regexes that together spell the set, which must be `tightened` and not listed.
 
+    Texts have at most ``most`` digits on each side of the point, which must be as many as those of the set's bounds.
     ``steps`` that the last digits do not decide are left out: see `multiples_regex`.
     """
-    if numbers.values is not None:
-        return ("|".join(dict.fromkeys(t for v, own in numbers.values for t in spellings(v, own))),), ()
-    wanted = _base(numbers)
+    parts = _parts(most)
+    wanted = _base(numbers, parts)
     whole = bool(numbers.integer)
     if numbers.low is not None:
-        wanted.append(_at_least(numbers.low, numbers.low_open, whole) + _exponents(numbers))
+        wanted.append(_at_least(numbers.low, numbers.low_open, whole, parts) + _exponents(numbers, parts))
     if numbers.high is not None:
-        wanted.append(_at_most(numbers.high, numbers.high_open, whole) + _exponents(numbers))
+        wanted.append(_at_most(numbers.high, numbers.high_open, whole, parts) + _exponents(numbers, parts))
     decided = [found for s in numbers.steps if (found := multiples_regex(s)) is not None]
     wanted += decided
     unwanted = [f"-?{_plain(v)}" if v == 0 else _plain(v) for v in sorted(numbers.excluded)]
@@ -90,42 +121,43 @@ def regexes(numbers: Numbers) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(dict.fromkeys(wanted)), tuple(unwanted)
 
 
-def _base(numbers: Numbers) -> list[str]:
+def _base(numbers: Numbers, parts: _Parts) -> list[str]:
     if numbers.integer:
-        return [_INTEGER]
+        return [parts.integer]
     size = digits(numbers)
     whole_too = not numbers.not_steps and all(
         s.numerator == 1 for s in numbers.steps
     )  # then every integer is a multiple
-    short = f"{_SHORT}|{_LONG_WHOLE}" if whole_too else _SHORT
-    plain = {Digits.SHORT: short, Digits.NEAR: f"{_SHORT}|{_LONG}"}.get(size, _INTEGER + _TAIL)
+    short = f"{_SHORT}|{parts.long_whole}(?:\\.0{{1,{parts.most}}})?" if whole_too else _SHORT
+    near = f"{_SHORT}|{parts.long_whole}{parts.tail}"
+    plain = {Digits.SHORT: short, Digits.NEAR: near}.get(size, parts.integer + parts.tail)
     if numbers.integer is False:
         return [_SHORT if size is Digits.SHORT else plain, _BROKEN]
     if numbers.low is None and numbers.high is None and not _has_gaps(numbers):
         short = f"{plain}(?:[eE][+-]?0?[0-9]{{1,2}})?"
-        return [f"{short}|-?{_MANTISSA}[eE][+-]?(?:[12][0-9]{{2}}|30[0-7])|-?{_TOP}"]
-    return [plain + _exponents(numbers)]
+        return [f"{short}|-?{parts.mantissa}[eE][+-]?(?:[12][0-9]{{2}}|30[0-7])|-?{parts.top}"]
+    return [plain + _exponents(numbers, parts)]
 
 
 def _has_gaps(numbers: Numbers) -> bool:
     return bool(numbers.steps or numbers.not_steps or numbers.excluded)
 
 
-def _exponents(numbers: Numbers) -> str:
+def _exponents(numbers: Numbers, parts: _Parts) -> str:
     """Alternatives with exponents that lie wholly inside the bounds: (0, 1), [10, oo) and their mirror images."""
     if numbers.integer is not None or _has_gaps(numbers):
         return ""
     low, high = numbers.low, numbers.high
-    mantissa = _MANTISSA if digits(numbers) is Digits.FREE else _SHORT_MANTISSA
+    mantissa = parts.mantissa if digits(numbers) is Digits.FREE else _SHORT_MANTISSA
     out = ""
     if (low is None or low <= 0) and (high is None or high >= 1):
         out += f"|{mantissa}(?:{_SMALL})"
     if (high is None or high >= 0) and (low is None or low <= -1):
         out += f"|-{mantissa}(?:{_SMALL})"
     if (low is None or low < 10) and high is None:
-        out += f"|{mantissa}(?:{_LARGE})|{_TOP}"
+        out += f"|{mantissa}(?:{_LARGE})|{parts.top}"
     if (high is None or high > -10) and low is None:
-        out += f"|-{mantissa}(?:{_LARGE})|-{_TOP}"
+        out += f"|-{mantissa}(?:{_LARGE})|-{parts.top}"
     return out
 
 
@@ -134,40 +166,31 @@ def _plain(value: Fraction) -> str:
     return body + ("0*" if "." in body else "(?:\\.0+)?")
 
 
-def _at_least(bound: Fraction, is_open: bool, whole: bool) -> str:
-    tail = "" if whole else _TAIL
+def _at_least(bound: Fraction, is_open: bool, whole: bool, parts: _Parts) -> str:
+    tail = "" if whole else parts.tail
     if bound > 0:
-        return _above(bound, is_open, whole)
+        return _above(bound, is_open, whole, parts)
     if bound == 0:
-        return _above(bound, True, whole) if is_open else f"-?0{'' if whole else _ZEROS}|[0-9]+{tail}"
-    return f"[0-9]+{tail}|-(?:{_below(-bound, is_open, whole)})"
+        return _above(bound, True, whole, parts) if is_open else f"-?0{'' if whole else _ZEROS}|[0-9]+{tail}"
+    return f"[0-9]+{tail}|-(?:{_below(-bound, is_open, whole, parts)})"
 
 
-def _at_most(bound: Fraction, is_open: bool, whole: bool) -> str:
-    tail = "" if whole else _TAIL
+def _at_most(bound: Fraction, is_open: bool, whole: bool, parts: _Parts) -> str:
+    tail = "" if whole else parts.tail
     if bound < 0:
-        return f"-(?:{_above(-bound, is_open, whole)})"
+        return f"-(?:{_above(-bound, is_open, whole, parts)})"
     if bound == 0:
-        return f"-(?:{_above(bound, True, whole)})" if is_open else f"0{'' if whole else _ZEROS}|-[0-9]+{tail}"
-    return f"-[0-9]+{tail}|{_below(bound, is_open, whole)}"
-
-
-def at_least(bound: Fraction) -> str:
-    """Decimals without sign and exponent that are at least ``bound``, which is not negative."""
-    return _above(bound, False, False)
-
-
-def at_most(bound: Fraction) -> str:
-    """Decimals without sign and exponent that are at most ``bound``, which is positive."""
-    return _below(bound, False, False)
+        return f"-(?:{_above(bound, True, whole, parts)})" if is_open else f"0{'' if whole else _ZEROS}|-[0-9]+{tail}"
+    return f"-[0-9]+{tail}|{_below(bound, is_open, whole, parts)}"
 
 
 def signed_bounds(
     low: Fraction | None, high: Fraction | None, *, low_open: bool = False, high_open: bool = False, whole: bool = False
 ) -> tuple[str, ...]:
     """A regex for each bound that is there: decimals without exponent within it, or integers if ``whole``."""
-    lower = () if low is None else (_at_least(low, low_open, whole),)
-    return lower if high is None else (*lower, _at_most(high, high_open, whole))
+    parts = _parts(MAX_DIGITS)
+    lower = () if low is None else (_at_least(low, low_open, whole, parts),)
+    return lower if high is None else (*lower, _at_most(high, high_open, whole, parts))
 
 
 def _split(bound: Fraction) -> tuple[str, str]:
@@ -183,11 +206,11 @@ def _any_digits(count: int) -> str:
     return f"[0-9]{{{count}}}" if count > 1 else "[0-9]" * count
 
 
-def _above(bound: Fraction, is_open: bool, whole: bool) -> str:
+def _above(bound: Fraction, is_open: bool, whole: bool, parts: _Parts) -> str:
     """Unsigned decimals greater than (or equal to, unless ``is_open``) ``bound`` >= 0; ``whole``: integers only."""
     head, fraction = _split(bound)
-    size, tail = len(head), "" if whole else _TAIL
-    options = [f"[1-9][0-9]{{{size},{max(size, MAX_DIGITS - 1)}}}{tail}"]
+    size, tail = len(head), "" if whole else parts.tail
+    options = [f"[1-9][0-9]{{{size},{max(size, parts.most - 1)}}}{tail}"]
     for i, digit in enumerate(head):
         if digit != "9":
             options.append(f"{head[:i]}[{int(digit) + 1}-9]{_any_digits(size - i - 1)}{tail}")
@@ -200,10 +223,10 @@ def _above(bound: Fraction, is_open: bool, whole: bool) -> str:
     return "|".join(options)
 
 
-def _below(bound: Fraction, is_open: bool, whole: bool) -> str:
+def _below(bound: Fraction, is_open: bool, whole: bool, parts: _Parts) -> str:
     """Unsigned decimals less than (or equal to, unless ``is_open``) ``bound`` > 0; ``whole``: integers only."""
     head, fraction = _split(bound)
-    size, tail = len(head), "" if whole else _TAIL
+    size, tail = len(head), "" if whole else parts.tail
     options = []
     if size > 1:
         options.append(f"(?:0|[1-9][0-9]{{0,{size - 2}}}){tail}")

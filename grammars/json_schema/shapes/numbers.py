@@ -211,18 +211,17 @@ def num_decimals(value: Fraction) -> int | None:
 
 
 def spellings(value: Fraction, own: str) -> tuple[str, ...]:
-    """Regexes of the texts that spell ``value``: its own, and without an exponent if it is an integer below 10**22."""
+    """The texts that spell ``value``: its own, and without an exponent if it is an integer below 10**22."""
     texts = [own]
     if value.denominator == 1 and abs(value) < 10**22:
         texts.append(str(value.numerator))
-    return tuple(dict.fromkeys(t.replace(".", "\\.").replace("+", "\\+") for t in texts))
+    return tuple(dict.fromkeys(texts))
 
 
 def shortest_number(numbers: Numbers) -> str | None:
     """The text of a short (not always the shortest) number of the set; None if none was found."""
     if numbers.values is not None:
-        texts = [t for v, own in numbers.values for t in (own, *spellings(v, own)) if "\\" not in t]
-        return min(texts, key=len, default=None)
+        return min((text for value in numbers.values for text in spellings(*value)), key=len, default=None)
     digit = next((i for i in range(10) if numbers.holds(Fraction(i))), None)
     if digit is not None:
         return str(digit)

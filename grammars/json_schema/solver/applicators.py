@@ -13,7 +13,6 @@ from typing import Any
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.shapes.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, conjoin, with_notes
 from grammars.json_schema.solver.combine import are_disjoint, unite
-from grammars.json_schema.solver.key_clauses import clauses_of
 from grammars.json_schema.solver.protocol import Solver
 from grammars.regular.languages import ALL, NONE
 from grammars.values.report import Outcome, ReportRow
@@ -26,8 +25,6 @@ Deny = Callable[["Solver", Place, Mapping[str, Any]], Shape]
 _MAX_SUBSETS = 64  # combinations of branches that are distinguished for unevaluated*
 _MAX_PAIRS = 2_000  # pairs of branches of one oneOf that are compared
 _MAX_PATTERNS = 6  # overlapping patterns of one oneOf: each doubles the engine's states for their differences
-_FEW_CLAUSES = 8  # above it alternatives with properties of their own are clearer as forms
-_MANY_CLAUSES = 64  # conditions double the forms, so even many clauses are cheaper
 
 
 def anything(place: Place, keyword: str, reason: str) -> Shape:
@@ -96,9 +93,6 @@ def _deny_all_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Sha
 
 
 def _any_of(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
-    found = None if tracked else _by_clauses(solver, place, {"anyOf": schema["anyOf"]}, "anyOf", _FEW_CLAUSES)
-    if found is not None:
-        return found
     shapes = [_shape(solver, c, tracked) for c in _literals(solver, place, schema, "anyOf")]
     if not tracked:
         return unite(shapes)
@@ -112,8 +106,6 @@ def _subsets(solver: Solver, place: Place, shapes: Sequence[Shape]) -> Shape:
         joined = [solver.intersect(other, shape, place, "anyOf") for other in found]
         found += [shape, *(j for j in joined if not j.is_nothing)]
         if len(found) > _MAX_SUBSETS:
-            if solver.is_widest:
-                return unite([_all_evaluated(s) for s in shapes], absorb=False)
             row = ReportRow(
                 place.pointer,
                 "anyOf",
@@ -122,13 +114,6 @@ def _subsets(solver: Solver, place: Place, shapes: Sequence[Shape]) -> Shape:
             )
             return with_notes(unite(shapes, absorb=False), (row,))
     return unite(found, absorb=False)
-
-
-def _all_evaluated(shape: Shape) -> Shape:
-    """The shape with everything evaluated: at least what any combination of branches passes on to ``unevaluated*``."""
-    arrays = tuple(replace(f, evaluated=replace(f.evaluated, every_item=True)) for f in shape.arrays)
-    objects = tuple(replace(f, evaluated=replace(f.evaluated, every_key=True)) for f in shape.objects)
-    return replace(shape, arrays=arrays, objects=objects)
 
 
 def _deny_any_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Shape:
@@ -142,14 +127,9 @@ def _deny_any_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Sha
 
 
 def _one_of(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
-    found = None if tracked else _by_clauses(solver, place, {"oneOf": schema["oneOf"]}, "oneOf", _FEW_CLAUSES)
-    if found is not None:
-        return found
     conjs = _literals(solver, place, schema, "oneOf")
     shapes = [_shape(solver, c, tracked) for c in conjs]
-    if solver.is_widest:
-        return unite(shapes, absorb=not tracked)
-    alive = [i for i, s in enumerate(shapes) if not (s.is_nothing and solver.are_disjoint_in_widest(conjs[i], ()))]
+    alive = [i for i, s in enumerate(shapes) if not (s.is_nothing and not solver.may_be_wider(conjs[i]))]
     overlaps = _overlaps(solver, place, conjs, shapes, alive)
     if overlaps is None:
         row = ReportRow(place.pointer, "oneOf", Outcome.RELAXED, f"read as anyOf: more than {_MAX_PAIRS} pairs")
@@ -177,9 +157,7 @@ def _overlaps(
 
     Stops early once ``oneOf`` has to be relaxed because of the overlaps found.
     """
-    if _have_tag(solver, [shapes[i] for i in alive]) and solver.holds_in_widest(
-        lambda widest: _have_tag(widest, [widest.shape(conjs[i] or ()) for i in alive]), *(conjs[i] for i in alive)
-    ):
+    if _have_tag(solver, [shapes[i] for i in alive]) and not any(solver.may_be_wider(conjs[i]) for i in alive):
         return {}
     if len(alive) * (len(alive) - 1) // 2 > _MAX_PAIRS:
         return None
@@ -202,7 +180,7 @@ def _num_patterns(shapes: Sequence[Shape], overlaps: Iterable[int]) -> int:
 def _are_disjoint(solver: Solver, one: Shape, two: Shape, conjs: Sequence[Conj | None], place: Place) -> bool:
     """True when surely no value is in both, for every validator."""
     solver.spend(1 + len(one.objects) * len(two.objects), place)
-    return are_disjoint(one, two, solver.is_empty) and solver.are_disjoint_in_widest(*conjs)
+    return are_disjoint(one, two, solver.is_empty) and not any(map(solver.may_be_wider, conjs))
 
 
 def _have_tag(solver: Solver, shapes: Sequence[Shape]) -> bool:
@@ -269,10 +247,6 @@ def _if(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) 
     if then == () and other == () and not tracked:
         return ANYTHING
     if not tracked:
-        parts = {k: schema[k] for k in ("if", "then", "else") if k in schema}
-        found = _by_clauses(solver, place, parts, "if", _MANY_CLAUSES)
-        if found is not None:
-            return found
         yes, no = conjoin(condition, then), conjoin(_not(condition), other)
         shape = unite([_shape(solver, yes, False), _shape(solver, no, False)])
     else:
@@ -289,26 +263,7 @@ def _deny_if(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Shape:
     return unite([_shape(solver, yes, False), _shape(solver, no, False)])
 
 
-def _by_clauses(solver: Solver, place: Place, part: Mapping[str, Any], keyword: str, most: int) -> Shape | None:
-    """Part of the schema at ``place`` as one form with clauses; None when clauses cannot express it, or too many are
-    needed.
-    """
-    found = clauses_of(solver, solver.documents.made(place, part))
-    if found is None or len(found.clauses) > most:
-        return None
-    form = ObjectForm(clauses=found.clauses, late=found.late)
-    shape = replace(ANYTHING, objects=(form,)) if found.other_types else Shape(objects=(form,))
-    denied = {literal for clause in found.clauses for fact in clause for literal in fact.value if literal < 0}
-    widened = unite([solver.literal(literal) for literal in denied]) if denied else NOTHING
-    return _dependent_on_negation(replace(shape, notes=widened.notes), place, keyword) if widened.notes else shape
-
-
 def _dependent(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
-    if not tracked:
-        part = {"dependentSchemas": schema["dependentSchemas"]}
-        found = _by_clauses(solver, place, part, "dependentSchemas", _MANY_CLAUSES)
-        if found is not None:
-            return found
     out = ANYTHING
     for key, sub in schema["dependentSchemas"].items():
         conj = solver.child(place, sub, "dependentSchemas", key)

@@ -1,7 +1,7 @@
 """Constraint propagation in one form: tightens bounds, applies the consequences of clauses, finds contradictions.
 
 ``is_empty`` says whether a conjunction surely has no value that we would write; it may be a bounded search.  A proof
-that something holds anyway must ask about all values (``widest=True``): a negated format is written narrower than it
+that something holds anyway must be about all values (``for_all=True``): a negated format is written narrower than it
 is, and a validator may accept values that we would not write.
 """
 
@@ -16,7 +16,7 @@ __all__ = ["IsEmpty", "propagate_array", "propagate_object", "smaller"]
 
 
 class IsEmpty(Protocol):
-    def __call__(self, conj: Conj, /, *, widest: bool = False) -> bool: ...
+    def __call__(self, conj: Conj, /, *, for_all: bool = False) -> bool: ...
 
 
 def smaller(a: int | None, b: int | None) -> int | None:
@@ -81,7 +81,7 @@ def _is_implied(
     for item in items:
         for literal in count.item:
             wrong = conjoin(item, (-literal,))
-            if wrong is not None and not is_empty(wrong, widest=True):
+            if wrong is not None and not is_empty(wrong, for_all=True):
                 return False
     return bool(items)
 
@@ -200,7 +200,7 @@ class _KeyPropagation:
 
     def is_implied(self, value: Conj, literal: int) -> bool:
         wrong = conjoin(value, (-literal,))
-        return wrong is None or self.is_empty(wrong, widest=True)
+        return wrong is None or self.is_empty(wrong, for_all=True)
 
     def require(self, fact: Fact) -> bool:
         self.has_changed = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from grammars.json_schema.document.documents import Documents
@@ -19,7 +19,6 @@ class Solver(Protocol):
     documents: Documents
     limits: Limits
     coarse: bool
-    is_widest: bool
 
     def child(self, place: Place, schema: Any, *steps: str | int) -> Conj | None: ...
 
@@ -35,8 +34,6 @@ class Solver(Protocol):
 
     def literal(self, literal: int, *, tracked: bool = False) -> Shape: ...
 
-    def is_empty(self, conj: Conj, *, widest: bool = False) -> bool: ...
+    def is_empty(self, conj: Conj, *, for_all: bool = False) -> bool: ...
 
-    def are_disjoint_in_widest(self, one: Conj | None, two: Conj | None) -> bool: ...
-
-    def holds_in_widest(self, find: Callable[[Solver], bool], *conjs: Conj | None) -> bool: ...
+    def may_be_wider(self, conj: Conj | None) -> bool: ...

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.document.reader_differences import has_ignored_dialect
 from grammars.json_schema.keywords import arrays, numeric, objects, text
 from grammars.json_schema.passes.kinds import TYPES
 from grammars.json_schema.passes.normalise import normalise
@@ -53,9 +52,7 @@ def allowed(solver: Solver, place: Place, tracked: bool) -> Shape:
     """The values that satisfy the schema at ``place``."""
     if isinstance(place.schema, Disjunction):
         return unite([solver.shape(conj) for conj in place.schema.options])
-    if solver.is_widest and has_ignored_dialect(place):
-        return ANYTHING
-    schema, rows = normalise(place, is_widest=solver.is_widest)
+    schema, rows = normalise(place)
     notes = list(rows)
     closing = [k for k in ("unevaluatedProperties", "unevaluatedItems") if k in schema]
     inner = tracked or bool(closing)
@@ -96,7 +93,7 @@ def _typed(solver: Solver, place: Place, schema: dict[str, Any], notes: list[Rep
         if "number" not in types:
             found = intersect(found, Numbers(integer=True))
         numbers = () if found.is_empty() else (found,)
-    strings = text.allow(schema, place, solver.documents, notes, widest=solver.is_widest) if "string" in types else NONE
+    strings = text.allow(schema, place, solver.documents, notes) if "string" in types else NONE
     if "string" not in types:
         notes += text.unknown_format_rows(schema, place)
     return Shape(
@@ -112,7 +109,7 @@ def _typed(solver: Solver, place: Place, schema: dict[str, Any], notes: list[Rep
 def _arrays(solver: Solver, place: Place, schema: dict[str, Any], tracked: bool) -> tuple[ArrayForm, ...]:
     if not any(k in schema for k in arrays.KEYWORDS):
         return (ANY_ARRAY,)
-    found = arrays.allow(schema, place, solver.child, widest=solver.is_widest)
+    found = arrays.allow(schema, place, solver.child)
     form = None if found is None else propagate_array(found, solver.is_empty)
     if form is None:
         return ()
@@ -126,9 +123,7 @@ def _objects(
 ) -> tuple[ObjectForm, ...]:
     if not any(k in schema for k in objects.KEYWORDS):
         return (ANY_OBJECT,)
-    found = objects.allow(
-        schema, place, solver.documents, solver.child, _names(solver, notes), notes, widest=solver.is_widest
-    )
+    found = objects.allow(schema, place, solver.documents, solver.child, _names(solver, notes), notes)
     form = propagate_object(found, solver.is_empty)
     if form is None:
         return ()
@@ -212,8 +207,6 @@ def denied(solver: Solver, place: Place, tracked: bool) -> Shape:
         for conj in place.schema.options:
             out = solver.intersect(out, _deny_conj(solver, conj), place, "anyOf")
         return out
-    if solver.is_widest and has_ignored_dialect(place):
-        return ANYTHING
     schema, rows = normalise(place)
     notes = [note for row in rows for note in _negated_rows(row)]
     options: list[Shape] = []
@@ -281,7 +274,7 @@ def _deny_numbers(schema: dict[str, Any], place: Place, notes: list[ReportRow]) 
 
 
 def _deny_strings(solver: Solver, place: Place, schema: dict[str, Any], notes: list[ReportRow]) -> Regular:
-    found = text.deny(schema, place, solver.documents, notes, widest=solver.is_widest)
+    found = text.deny(schema, place, solver.documents, notes)
     return NONE if found is None else found
 
 
@@ -294,9 +287,7 @@ def _settled_arrays(solver: Solver, forms: tuple[ArrayForm, ...]) -> tuple[Array
 def _broken_objects(
     solver: Solver, place: Place, schema: dict[str, Any], notes: list[ReportRow]
 ) -> tuple[ObjectForm, ...]:
-    found = objects.deny(
-        schema, place, solver.documents, solver.child, _names(solver, notes), notes, widest=solver.is_widest
-    )
+    found = objects.deny(schema, place, solver.documents, solver.child, _names(solver, notes), notes)
     form = None if found is None else propagate_object(found, solver.is_empty)
     return () if form is None else (form,)
 

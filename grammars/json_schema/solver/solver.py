@@ -8,7 +8,7 @@ for emptiness on the way are bounded; they may miss that something is empty, but
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from grammars.json_schema.document.documents import Documents
@@ -26,8 +26,7 @@ from grammars.json_schema.shapes.shapes import (
     Shape,
     with_notes,
 )
-from grammars.json_schema.solver.combine import TooManyForms, are_disjoint, intersect
-from grammars.json_schema.solver.protocol import Solver
+from grammars.json_schema.solver.combine import TooManyForms, intersect
 from grammars.json_schema.solver.semantics import allowed, denied
 from grammars.limits.schema_limits import check_deadline
 from grammars.limits.time_limits import time_limits
@@ -35,7 +34,7 @@ from grammars.regular.languages import NONE
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["MemoisedSolver", "Overrun"]
+__all__ = ["MemoisedSolver", "Overrun", "Unsatisfiable"]
 
 _PROBE_DEPTH = 3  # levels of required values that a search for emptiness follows
 _BARE = {"$ref"}
@@ -49,17 +48,20 @@ class Overrun(SchemaError):
     """Working out a schema exceeded a limit."""
 
 
+class Unsatisfiable(SchemaError):
+    """No value satisfies the schema."""
+
+
 class MemoisedSolver:
     """Shapes of the conjunctions over one set of documents.
 
     ``coarse`` is the second attempt for schemas that are too large to follow in full: ``oneOf`` is then read as
-    ``anyOf``, with a note.  ``is_widest``: a string is in the shape if any validator accepts it; see `widest`.
+    ``anyOf``, with a note.
     """
 
-    def __init__(self, documents: Documents, *, coarse: bool = False, is_widest: bool = False) -> None:
+    def __init__(self, documents: Documents, *, coarse: bool = False) -> None:
         self.documents = documents
         self.coarse = coarse
-        self.is_widest = is_widest
         self.limits = documents.limits
         self._conjs: dict[Conj, Shape] = {TRUE: ANYTHING}
         self._literals: dict[tuple[int, bool], Shape] = {}
@@ -71,7 +73,6 @@ class MemoisedSolver:
         self._seconds = time_limits().schema_cpu_s
         self._end = time.thread_time() + self._seconds  # CPU time of this thread: a busy machine must not change a plan
         self._targets: dict[tuple[int, str], Place] = {}
-        self._widest: MemoisedSolver | None = None
         self._readings_differ: bool | None = None
         self._wider: dict[int, bool] = {}
         self._empty: dict[Conj, bool] = {}
@@ -103,7 +104,7 @@ class MemoisedSolver:
             if isinstance(found.schema, bool):
                 return TRUE if found.schema else None
             if found.number in seen:
-                raise SchemaError(
+                raise Unsatisfiable(
                     "unsatisfiable schema: a reference leads only to itself",
                     pointer=place.pointer,
                     keyword=keyword,
@@ -194,20 +195,20 @@ class MemoisedSolver:
 
     # -- emptiness
 
-    def is_empty(self, conj: Conj, *, widest: bool = False) -> bool:
+    def is_empty(self, conj: Conj, *, for_all: bool = False) -> bool:
         """True only when surely no value satisfies the conjunction.
 
-        By default this is about the values that we would write, which all validators accept; with ``widest`` about
+        By default this is about the values that we would write, which all validators accept; with ``for_all`` about
         those that any of them may accept: a proof that something holds anyway, or that branches exclude each other,
-        needs that.
+        needs that.  Where readings may differ nothing is proved.
         """
         if not conj:
             return False
         if self._depth >= _PROBE_DEPTH:
             self._cuts += 1
             return False
-        if widest:
-            return self.is_empty(conj) and self.holds_in_widest(lambda other: other.is_empty(conj), conj)
+        if for_all:
+            return self.is_empty(conj) and not self.may_be_wider(conj)
         known = self._empty.get(conj)
         if known is not None:
             return known
@@ -226,8 +227,14 @@ class MemoisedSolver:
             self._empty[conj] = found
         return found
 
-    def may_be_wider(self, conj: Conj) -> bool:
-        """Whether a validator may accept more for the conjunction than we would write, above all strings."""
+    def may_be_wider(self, conj: Conj | None) -> bool:
+        """Whether a validator may accept more for the conjunction than we would write, above all strings.
+
+        Not looked at are ``\\d``, ``\\w`` and ``\\s`` read by Unicode without a look-around, a ``$`` of keys before a
+        newline, and values that validators accept only by a fault of their own.
+        """
+        if not conj:
+            return False
         if self._readings_differ is None:
             self._readings_differ = validators_may_differ(self.documents.root, is_document=True)
         return self._readings_differ and any(self._literal_may_be_wider(abs(literal)) for literal in conj)
@@ -244,43 +251,6 @@ class MemoisedSolver:
             )
             self._wider[literal] = known
         return known
-
-    @property
-    def widest(self) -> MemoisedSolver:
-        """The solver for the values that some validator may accept: for proofs of emptiness only, never to write from.
-
-        It leaves out: ``\\d``, ``\\w`` and ``\\s`` read by Unicode without a look-around, a ``$`` of keys before a
-        newline, and values that validators accept only by a fault of their own.
-        """
-        if self.is_widest:
-            return self
-        if self._widest is None:
-            self._widest = MemoisedSolver(self.documents, is_widest=True)
-            self._widest._end = self._end
-        return self._widest
-
-    def are_disjoint_in_widest(self, one: Conj | None, two: Conj | None) -> bool:
-        """Whether two conjunctions that are disjoint here are disjoint for every validator."""
-
-        def find(widest: Solver) -> bool:
-            a, b = widest.shape(one or ()), widest.shape(two or ())
-            widest.spend(len(a.objects) * len(b.objects))
-            return are_disjoint(a, b, widest.is_empty)
-
-        return self.holds_in_widest(find, one, two)
-
-    def holds_in_widest(self, find: Callable[[Solver], bool], *conjs: Conj | None) -> bool:
-        """Whether ``find``, true here for ``conjs``, is true in `widest` as well, so for every validator.
-
-        False if that search exceeds a limit; past the deadline its error is raised.
-        """
-        if not any(self.may_be_wider(conj or ()) for conj in conjs):
-            return True
-        try:
-            return find(self.widest)
-        except SchemaError:
-            check_deadline()
-            return False
 
     def _has_no_value(self, shape: Shape) -> bool:
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:

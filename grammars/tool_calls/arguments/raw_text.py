@@ -6,30 +6,13 @@ that a format writes around it (``\\n</parameter>\\n``) makes it no other marker
 
 from __future__ import annotations
 
-from grammars.regular.json_strings import ANYTHING
-from grammars.regular.languages import (
-    ALL,
-    ANY,
-    NONE,
-    Ranges,
-    Regular,
-    cat,
-    inter,
-    neg,
-    ranges_minus,
-    surely_empty,
-    text,
-    words,
-)
+from grammars.regular.languages import ALL, ANY, NONE, Regular, cat, inter, neg, surely_empty, text, words
 from grammars.regular.languages import alt as alternatives
+from grammars.regular.raw_text import ANY_TEXT, raw_node
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Seq, Text, Until, alt, repeat, seq
-from grammars.tree.quantifier import quantifier
+from grammars.tree.nodes import Lexeme, Node, Text, Until, seq
 
-__all__ = ["ANY_TEXT", "bare", "contains_end", "ended", "is_writable", "raw_node", "without_end"]
-
-#: Any text, line breaks included.
-ANY_TEXT = Pattern("(?s:.*)")
+__all__ = ["bare", "contains_end", "ended", "is_writable", "without_end"]
 
 
 def bare(end: str) -> str:
@@ -103,72 +86,3 @@ def _before(language: Regular, head: str) -> Regular:
     borders = (size for size in range(1, len(head)) if head.startswith(head[-size:]))
     begun = [neg(cat(ALL, text(head[:-size]))) for size in borders]
     return inter(language, neg(cat(ALL, text(head), ALL)), *begun)
-
-
-def raw_node(term: Regular) -> Node:
-    """The terminal node of exactly the words of ``term``."""
-    if term == ALL:
-        return ANY_TEXT
-    if term.plain:
-        return Pattern(_regex(term)) if term.op != "words" else alt(*map(Text, sorted(term.args)))
-    args = term.args
-    match term.op:
-        case "cat":
-            return Seq(tuple(map(raw_node, args)))
-        case "alt":
-            return alt(*map(raw_node, args))
-        case "and":
-            wanted = [raw_node(part) for part in args if part.op != "not"] or [ANY_TEXT]
-            return And((*wanted, *(Not(_begun(part.args[0])) for part in args if part.op == "not")))
-        case "not":
-            return And((ANY_TEXT, Not(_begun(args[0]))))
-    body, least, most = args
-    return repeat(raw_node(body), least, most)
-
-
-def _begun(term: Regular) -> Node:
-    """A node over bytes whose valid UTF-8 texts are the words of ``term``, as in `grammars.regular.json_strings`."""
-    if term.op == "alt" and term.args:
-        return alt(*map(_begun, term.args))
-    if term.op == "cat" and term.args and term.args[-1] == ALL:
-        return seq(raw_node(cat(*term.args[:-1])), ANYTHING)
-    return raw_node(term)
-
-
-def _regex(term: Regular) -> str:
-    args = term.args
-    match term.op:
-        case "chars":
-            return _class(args)
-        case "words":
-            return "(?:" + "|".join("".join(map(_escaped, word)) for word in sorted(args)) + ")"
-        case "cat":
-            return "".join(map(_regex, args))
-        case "alt":
-            return f"(?:{'|'.join(map(_regex, args))})" if args else _NOTHING
-    body, least, most = args
-    if (least, most) == (0, 0):
-        return ""
-    inner = _regex(body)
-    if body.op != "chars":
-        inner = f"(?:{inner})"
-    return inner + quantifier(least, most)
-
-
-_NOTHING = r"[^\s\S]"
-_SURROGATES: Ranges = ((0xD800, 0xDFFF),)
-
-
-def _class(ranges: Ranges) -> str:
-    if ranges == ANY.args:
-        return "(?s:.)"
-    kept = ranges_minus(ranges, _SURROGATES)
-    return "[" + "".join(_escaped(chr(a)) if a == b else f"{_code(a)}-{_code(b)}" for a, b in kept) + "]"
-
-
-def _code(code: int) -> str:
-    return f"\\x{{{code:X}}}"
-
-
-def _escaped(char: str) -> str:
-    return char if char.isalnum() else _code(ord(char))

@@ -107,7 +107,6 @@ def _sorted_tokens(engine: Engine) -> list[bytes]:
 def healed_plan(plan: Plan, text: str) -> Plan:
     """Return ``plan`` with ``text``, the end of a prompt, written first, in a region of its own."""
     grammar = plan.grammar
-    rules = grammar.rules if grammar.json_rule is None else "{}: %json {}\n".format(*grammar.json_rule)
     starts = tuple((name, f"{quote(text)} ({body})") for name, body in grammar.starts)
     regions, entries = list(plan.regions), []
     for entry in plan.entries:
@@ -116,7 +115,7 @@ def healed_plan(plan: Plan, text: str) -> Plan:
         regions.append(Region(RegionName.PROMPT, (way,)))
     return replace(
         plan,
-        grammar=replace(grammar, starts=starts, rules=rules, json_rule=None),
+        grammar=replace(grammar, starts=starts),
         regions=tuple(regions),
         entries=tuple(entries),
     )

@@ -26,12 +26,10 @@ from tests.judges.plans import END, accepts, plan_of, whole_repr
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 ROOT = Path(__file__).resolve().parents[3]
-#: Written by version 1 and never again: what a newer release must still read.
-FROZEN = Path(__file__).with_name("plan_v1.msgpack")
-#: The plan of `FROZEN` as version 2: fields that come later change neither these bytes nor the version.
-FROZEN_2 = Path(__file__).with_name("plan_v2.msgpack")
-#: Version 1 as well, with the fields that came later: where values of calls are watched, and shortest texts.
-FROZEN_CALLS = Path(__file__).with_name("plan_v1_calls.msgpack")
+#: Fields that come later change neither these bytes nor the version.
+FROZEN = Path(__file__).with_name("plan_v3.msgpack")
+#: With values of calls that are watched, and shortest texts.
+FROZEN_CALLS = Path(__file__).with_name("plan_v3_calls.msgpack")
 SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 
 TOOLS = [
@@ -142,10 +140,8 @@ def test_C8_the_frozen_bytes_are_still_read(engine: Engine):
     """The example: low effort, a tool, a regex, a stop.  If this fails, old plans are lost: raise the version."""
     data = FROZEN.read_bytes()
     plan = decode_plan(data)
-    body = msgpack.unpackb(data, ext_hook=msgpack.ExtType)
-    assert body["version"] == 1
-    assert body["plan"]["response"].pop("shortest") == "AAA"  # a text that plans held once; no longer written
-    assert encode_plan(plan) == sealed(body["plan"])
+    assert VERSION == 3
+    assert encode_plan(plan) == data == sealed(fields_of(data))
     assert (plan.reasoning.effort, [*plan.tool_names], plan.stops.strings) == ("low", ["get_weather"], ("END",))
     assert plan.response is not None
     assert plan.response.pattern == "[A-Z]{3}"
@@ -153,18 +149,19 @@ def test_C8_the_frozen_bytes_are_still_read(engine: Engine):
     assert not accepts(plan, engine, "<think>\nHm.\n</think>\n\nAB" + END)
 
 
-def test_C8_the_frozen_bytes_of_version_2_stay():
-    data = FROZEN_2.read_bytes()
-    assert decode_plan(data) == decode_plan(FROZEN.read_bytes())
-    assert encode_plan(decode_plan(data)) == data
-    assert VERSION == 2
+@pytest.mark.parametrize("version", [1, 2])
+def test_C8_a_plan_of_an_earlier_release_is_refused_by_its_version(version: int):
+    """Its grammar may be for the engine's own schema compiler, and its watchers may bound digits: neither is read."""
+    data = Path(__file__).with_name(f"plan_v{version}.msgpack").read_bytes()
+    with pytest.raises(UnknownVersion, match=f"plan: version {version}; expected 3 .*compose the plan again"):
+        decode_plan(data)
 
 
 def test_C8_the_frozen_bytes_of_watched_calls_are_still_read(engine: Engine):
     """The example: a tool whose arguments are watched while they are written, and whose shortest text is known."""
     data = FROZEN_CALLS.read_bytes()
     plan = decode_plan(data)
-    assert encode_plan(plan) == sealed(msgpack.unpackb(data, ext_hook=msgpack.ExtType)["plan"])
+    assert encode_plan(plan) == data
     assert plan.shortest_arguments == (("/tools/tag/parameters", '{"tags": []}'),)
     assert [step.is_value for step in plan.call_values] == [False, True]
     for tags, good in (('["a", "b"]', True), ('["a", "a"]', False)):
@@ -176,15 +173,22 @@ def test_C8_the_frozen_bytes_of_watched_calls_are_still_read(engine: Engine):
 
 
 def sealed(fields: Any) -> bytes:
-    """These fields in an envelope of version 2, as the docstring of `grammars.plan.wire` describes it."""
-    inner: bytes = msgpack.packb(fields)
-    digest = hashlib.sha256(b"\x02" + inner).digest()
-    data: bytes = msgpack.packb({"guided": "plan", "version": 2, "digest": digest, "plan": inner})
+    """These fields in an envelope of version 3, as the docstring of `grammars.plan.wire` describes it."""
+    inner: bytes = fields if isinstance(fields, bytes) else msgpack.packb(fields)
+    digest = hashlib.sha256(b"\x03" + inner).digest()
+    data: bytes = msgpack.packb({"guided": "plan", "version": 3, "digest": digest, "plan": inner})
     return data
 
 
+def fields_of(data: bytes) -> dict[str, Any]:
+    """The fields in an envelope."""
+    body = msgpack.unpackb(data)
+    found: dict[str, Any] = msgpack.unpackb(body["plan"], ext_hook=msgpack.ExtType)
+    return found
+
+
 def packed(**changes: Any) -> bytes:
-    body = {"guided": "plan", "version": 1, "plan": {}} | changes
+    body = {"guided": "plan", "version": 3, "plan": {}} | changes
     data: bytes = msgpack.packb({key: value for key, value in body.items() if value is not ...})
     return data
 
@@ -201,10 +205,12 @@ def packed(**changes: Any) -> bytes:
         ("text", NotMsgpack, "plan: str are no bytes"),
         (msgpack.packb([1]), MalformedPlan, "plan: this is msgpack, but no plan; expected what encode_plan returned"),
         (msgpack.packb({"a": 1}), MalformedPlan, "plan: this is msgpack, but no plan"),
-        (packed(version=3), UnknownVersion, "plan: version 3; expected 1 or 2 .use the same release on both"),
-        (packed(version=2), MalformedPlan, "plan: the bytes do not fit their digest"),
-        (packed(version=2, digest=b"x" * 32, plan=b"\x80"), MalformedPlan, "plan: the bytes do not fit their digest"),
-        (packed(digest=b"x" * 32), MalformedPlan, "plan: unknown or missing parts"),
+        (packed(version=4), UnknownVersion, "plan: version 4; expected 3 .use the same release on both"),
+        (packed(version=1), UnknownVersion, "plan: version 1; expected 3 .use the same release on both"),
+        (packed(), MalformedPlan, "plan: the bytes do not fit their digest"),
+        (packed(digest=b"x" * 32, plan=b"\x80"), MalformedPlan, "plan: the bytes do not fit their digest"),
+        (packed(more=1), MalformedPlan, "plan: the bytes do not fit their digest"),
+        (packed(plan=...), MalformedPlan, "plan: the bytes do not fit their digest"),
         (sealed({}) + b"\0", NotMsgpack, "plan: not msgpack"),
         (sealed({}), MalformedPlan, "plan: the field 'fingerprint' is missing"),
         (sealed([]), MalformedPlan, "plan: not a map"),
@@ -212,12 +218,8 @@ def packed(**changes: Any) -> bytes:
         (packed(version=True), UnknownVersion, "plan: version True"),
         (packed(version=1.0), UnknownVersion, "plan: version 1.0"),
         (packed(version=...), UnknownVersion, "plan: version None"),
-        (packed(more=1), MalformedPlan, "plan: unknown or missing parts"),
-        (packed(plan=...), MalformedPlan, "plan: unknown or missing parts"),
-        (packed(plan=[]), MalformedPlan, "plan: not a map"),
-        (packed(plan={}), MalformedPlan, "plan: the field 'fingerprint' is missing"),
-        (packed(plan={"evil": 1}), MalformedPlan, "plan: unknown field 'evil'"),
-        (packed(plan={"python_type": 1}), MalformedPlan, "plan: unknown field 'python_type'"),
+        (sealed({"evil": 1}), MalformedPlan, "plan: unknown field 'evil'"),
+        (sealed({"python_type": 1}), MalformedPlan, "plan: unknown field 'python_type'"),
     ],
 )
 def test_C8_three_errors_say_what_the_bytes_are(data: Any, error: type[WireError], message: str):
@@ -240,21 +242,16 @@ def test_C8_three_errors_say_what_the_bytes_are(data: Any, error: type[WireError
         (lambda p: p["ends"][0].update(region="elsewhere"), r"plan.ends\[0\].region"),
         (lambda p: p["budgets"][0].update(region=-1), r"plan.budgets\[0\].region"),
         (lambda p: p["grammar"].update(rules=5), "plan.grammar.rules"),
-        (lambda p: p["grammar"].update(json_rule=["r"]), "plan.grammar.json_rule"),
-        (lambda p: p["response"].update(shortest=5), "plan.response.shortest"),
+        (lambda p: p["grammar"].update(json_rule=["r", "{}"]), "plan.grammar: unknown field 'json_rule'"),
         (lambda p: p["tools"][0].update(kind="other"), r"plan.tools\[0\].kind"),
         (lambda p: p["tools"][0].update(parameters={"a": [b"x"]}), r"plan.tools\[0\].parameters.a\[0\]"),
     ],
 )
 def test_C8_a_value_that_does_not_fit_is_named(change: Any, place: str):
-    body = msgpack.unpackb(FROZEN.read_bytes(), ext_hook=msgpack.ExtType)
-    change(body["plan"])
+    fields = fields_of(FROZEN.read_bytes())
+    change(fields)
     with pytest.raises(MalformedPlan, match=f"^{place}"):
-        decode_plan(msgpack.packb(body))
-    if "shortest" not in place:  # version 2 never had it
-        body["plan"]["response"].pop("shortest")
-        with pytest.raises(MalformedPlan, match=f"^{place}"):
-            decode_plan(sealed(body["plan"]))
+        decode_plan(sealed(fields))
 
 
 def test_C8_too_many_bytes_are_not_even_unpacked(monkeypatch: pytest.MonkeyPatch):
@@ -326,16 +323,16 @@ def test_C8_no_bit_may_flip_and_no_byte_be_lost(engine: Engine):
 def test_C8_a_changed_version_is_damage_and_not_another_version(engine: Engine):
     whole = encode_plan(plan_of(engine))
     for version in {*range(128)} - {VERSION}:
-        data = whole.replace(b"\xa7version\x02", b"\xa7version" + bytes([version]))
+        data = whole.replace(b"\xa7version\x03", b"\xa7version" + bytes([version]))
         assert data != whole
         with pytest.raises(MalformedPlan, match="the bytes do not fit their digest"):
             decode_plan(data)
 
 
 @given(st.data())
-def test_C8_damaged_bytes_of_version_1_are_a_plan_or_a_typed_error(data: st.DataObject):
+def test_C8_damaged_fields_under_a_digest_are_a_plan_or_a_typed_error(data: st.DataObject):
     """Bytes changed, lost or doubled anywhere: what still decodes is a plan through and through."""
-    whole = bytearray(FROZEN.read_bytes())
+    whole = bytearray(msgpack.packb(fields_of(FROZEN.read_bytes())))
     for _ in range(data.draw(st.integers(1, 3))):
         if not whole:
             break
@@ -349,7 +346,7 @@ def test_C8_damaged_bytes_of_version_1_are_a_plan_or_a_typed_error(data: st.Data
                 whole[at:at] = whole[at : at + 9]
             case "cut" if at:
                 del whole[at:]
-    still_a_plan_or_refused(bytes(whole))
+    still_a_plan_or_refused(sealed(bytes(whole)))
 
 
 VALUES = st.recursive(
@@ -361,15 +358,15 @@ VALUES = st.recursive(
 
 @given(st.randoms(use_true_random=False), VALUES)
 def test_C8_another_value_anywhere_is_a_plan_or_a_typed_error(rng: random.Random, value: Any):
-    body = msgpack.unpackb(FROZEN.read_bytes(), ext_hook=msgpack.ExtType)
-    node: Any = body["plan"]
+    fields = fields_of(FROZEN.read_bytes())
+    node: Any = fields
     while True:
         key = rng.choice(sorted(node) if isinstance(node, dict) else range(len(node)))
         if not isinstance(node[key], dict | list) or not node[key] or rng.random() < 0.2:
             break
         node = node[key]
     node[key] = value
-    still_a_plan_or_refused(msgpack.packb(body))
+    still_a_plan_or_refused(sealed(fields))
 
 
 def still_a_plan_or_refused(data: bytes) -> None:

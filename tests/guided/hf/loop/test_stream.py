@@ -11,7 +11,7 @@ import pytest
 
 from guided.output.message import AnswerEnd
 from special_tokens.errors import AnswerError
-from tests.grammars.json_schema.test_partial import is_part
+from tests.grammars.python_types.test_partial import is_part
 
 
 class Listing(pydantic.BaseModel):

@@ -23,7 +23,7 @@ import pydantic
 import typing_extensions
 from pydantic.fields import FieldInfo
 
-from grammars.json_schema.python_types import read_value
+from grammars.python_types.adapter import read_value
 
 __all__ = ["partial_value"]
 

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter
 from typing_extensions import TypeAliasType
 
 from grammars.compose.compose import Parts, compose
-from grammars.json_schema.python_types import read_value
+from grammars.python_types.adapter import read_value
 from grammars.values.format import Format
 from special_tokens.errors import SchemaError
 from tests.judges.schema_laws import byte_judge

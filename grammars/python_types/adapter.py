@@ -11,7 +11,7 @@ import pydantic
 import typing_extensions
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
 
-from grammars.json_schema.python_schema import PythonSchema, described
+from grammars.python_types.schema import PythonSchema, described
 from grammars.values.report import ReportRow
 from special_tokens.errors import SchemaError
 
@@ -51,7 +51,8 @@ def hint_of(error: Exception) -> str:
         return "install the package"
     if isinstance(error, PydanticInvalidForJsonSchema):
         return ""  # pydantic knows the type, and the reason says what JSON lacks
-    return "take TypedDict from typing_extensions" if "TypedDict" in str(error) else _HINT
+    is_old = isinstance(error, PydanticUserError) and error.code == "typed-dict-version"
+    return "take TypedDict from typing_extensions" if is_old else _HINT
 
 
 def read_value(python_type: Any, text: str) -> Any:

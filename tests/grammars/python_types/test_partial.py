@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import Field, TypeAdapter
 
-from grammars.json_schema.partial import partial_value
+from grammars.python_types.partial import partial_value
 from tests.made_up.python_types import TYPES, Aliased, Cat, Coordinates, Dog, PlanePoint, written
 
 

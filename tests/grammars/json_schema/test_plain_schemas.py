@@ -1,4 +1,4 @@
-"""The fast path writes what our own grammars write, and what a validator accepts."""
+"""Plain schemas are written as a validator reads them: keywords next to each other, branches, references, constants."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ import llguidance
 import pytest
 
 from grammars.json_schema.build import build
-from grammars.json_schema.passthrough.build import _READERS, pass_through
-from grammars.json_schema.passthrough.copy import ENGINE_KEYWORDS, SchemaCopy
 from grammars.tree.render import render
-from grammars.values.spelling import DEFAULT_SPELLING
 from guided.engine.engine import compile_grammar
-from special_tokens.errors import GrammarError, SchemaError
+from special_tokens.errors import SchemaError
 
 BYTES = llguidance.LLTokenizer("byte")
-DRAFT4 = "http://json-schema.org/draft-04/schema#"
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
 NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -30,8 +26,8 @@ def nested(depth: int, schema: Any) -> Any:
     return schema
 
 
-#: A schema that takes the fast path, and values in the order of its keys.
-TAKEN: dict[str, tuple[Any, list[Any]]] = {
+#: A schema, and values in the order of its keys.
+CASES: dict[str, tuple[Any, list[Any]]] = {
     "branches told apart by a key of the parent's type": (
         {
             "type": "object",
@@ -193,41 +189,6 @@ TAKEN: dict[str, tuple[Any, list[Any]]] = {
     ),
 }
 
-#: What the engine's own compiler would not take at its word.
-LEFT: dict[str, Any] = {
-    "branches that overlap": {"oneOf": [NAMED, {"type": "object", "required": ["age"]}]},
-    "an enum that null joins": {"oneOf": [{"type": "string", "nullable": True}, {"type": "null"}]},
-    "1 and 1.0": {"oneOf": [{"enum": [1]}, {"enum": [1.0]}]},
-    "a bound whose beginnings are refused": {"type": "number", "maximum": 99.99},
-    "integers beyond 64 bits": {"type": "integer", "minimum": 0, "maximum": 2**64 - 1},
-    "one below the largest integer": {"type": "integer", "exclusiveMaximum": 2**63 - 1},
-    "a constant that misses a key": {"enum": [{"a": 1}], "required": ["b"]},
-    "a merge that leads back to itself": {"properties": {"a": {"type": "null"}}, "allOf": [{"$ref": "#"}]},
-    "types that exclude each other": {"type": "object", "allOf": [{"enum": ["a"]}]},
-    "a required key that nothing satisfies": {**NAMED, "allOf": [{"properties": {"name": {"type": "null"}}}]},
-    "two keys out of a finite pattern": {
-        "type": "object",
-        "minProperties": 2,
-        "patternProperties": {"^[ab]$": {}},
-        "additionalProperties": False,
-    },
-    "keys that readings of a pattern differ on": {
-        "type": "object",
-        "patternProperties": {"^.*$": {"type": "string"}},
-        "additionalProperties": {"type": "string"},
-    },
-    "a pattern for no key but listed ones": {
-        "type": "object",
-        "properties": {"a": {"type": "null"}, "b": {"type": "null"}},
-        "patternProperties": {"^(a|b)$": {"type": "null"}},
-        "additionalProperties": False,
-    },
-    "more optional keys than the engine's row has items for": {"properties": {f"k{i}": {} for i in range(451)}},
-    "a nullable part of what all must satisfy": {"allOf": [{"type": "array", "nullable": True}, {"type": "boolean"}]},
-    "draft 4 knows no const": {"$schema": DRAFT4, "const": 1},
-    "a format of the wrong kind": {"type": "string", "pattern": "^a", "format": ["uri"]},
-}
-
 
 def accepts(grammar: str, text: str) -> bool:
     matcher = compile_grammar(BYTES, grammar).deep_copy()
@@ -245,21 +206,20 @@ def validator(schema: Any) -> Any:
     return kind(schema, format_checker=kind.FORMAT_CHECKER)
 
 
-@pytest.mark.parametrize("name", TAKEN)
-def test_what_is_taken_is_written_as_our_own_grammars_write_it(name: str) -> None:
-    schema, values = TAKEN[name]
-    assert pass_through(schema, DEFAULT_SPELLING) is not None
-    fast, slow = (build(schema, watch=watch) for watch in (True, False))
-    assert not fast.report.relaxed
-    texts = [render(built.node).engine_text() for built in (fast, slow)]
-    judge = validator(schema)
+@pytest.mark.parametrize("watch", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_written_is_what_a_validator_accepts(name: str, watch: bool) -> None:
+    schema, values = CASES[name]
+    built = build(schema, watch=watch)
+    assert not built.report.relaxed
+    text, judge = render(built.node).engine_text(), validator(schema)
     for value in values:
         is_valid = judge.is_valid(value) or (name == "nullable" and value == {"a": None})
         written = json.dumps(value, ensure_ascii=False)
-        assert [accepts(text, written) for text in texts] == [is_valid, is_valid], written
+        assert accepts(text, written) == is_valid, written
 
 
-#: For each word that the engine is given: a schema, a text that it takes and one that it refuses for that word.
+#: For each keyword: a schema, a text that it takes and one that it refuses for that keyword.
 WORDS: dict[str, tuple[Any, str, str]] = {
     "type": ({"type": "integer"}, "1", '"a"'),
     "enum": ({"enum": ["a"]}, '"a"', '"b"'),
@@ -269,7 +229,7 @@ WORDS: dict[str, tuple[Any, str, str]] = {
     "maximum": ({"type": "integer", "maximum": 3}, "3", "4"),
     "exclusiveMinimum": ({"type": "integer", "exclusiveMinimum": 3}, "4", "3"),
     "exclusiveMaximum": ({"type": "integer", "exclusiveMaximum": 3}, "2", "3"),
-    "multipleOf": ({"type": "integer", "multipleOf": 7}, "14", "15"),
+    "multipleOf": ({"type": "integer", "multipleOf": 5}, "15", "14"),
     "minLength": ({"type": "string", "minLength": 2}, '"ab"', '"a"'),
     "maxLength": ({"type": "string", "maxLength": 1}, '"a"', '"ab"'),
     "pattern": ({"type": "string", "pattern": "^a"}, '"ab"', '"b"'),
@@ -289,39 +249,17 @@ WORDS: dict[str, tuple[Any, str, str]] = {
 }
 
 
-def test_every_word_that_the_engine_is_given_is_tried() -> None:
-    assert set(WORDS) == ENGINE_KEYWORDS
-
-
 @pytest.mark.parametrize("word", WORDS)
-def test_the_engine_keeps_to_a_word(word: str) -> None:
+def test_the_masks_keep_to_a_keyword(word: str) -> None:
     schema, taken, refused = WORDS[word]
-    found = pass_through(schema, DEFAULT_SPELLING)
-    assert found is not None
-    assert word in found.node.schema
-    text = render(found.node).engine_text()
+    text = render(build(schema, watch=True).node).engine_text()
     assert accepts(text, taken)
     assert not accepts(text, refused)
-
-
-def test_a_word_that_the_engine_does_not_know_is_never_given_to_it() -> None:
-    def misspelt(copy: SchemaCopy, value: Any, schema: Any, out: dict[str, Any]) -> None:
-        out["minimums"] = value
-
-    copy = SchemaCopy({"type": "object", "properties": {"a": {"minimum": 1}}}, {**_READERS, "minimum": misspelt})
-    with pytest.raises(GrammarError, match="'minimums'"):
-        copy.result(DEFAULT_SPELLING)
-
-
-@pytest.mark.parametrize("name", LEFT)
-def test_what_is_in_doubt_is_left_to_our_own_compiler(name: str) -> None:
-    assert pass_through(LEFT[name], DEFAULT_SPELLING) is None
 
 
 @pytest.mark.parametrize("listed", [{}, {"properties": {"a": True}}])
 def test_a_required_key_that_a_pattern_forbids_is_an_error_of_the_schema(listed: Any) -> None:
     inner = {"type": "object", "required": ["a"], "patternProperties": {"^a": False}, **listed}
-    assert pass_through(inner, DEFAULT_SPELLING) is None
     with pytest.raises(SchemaError, match="unsatisfiable schema"):
         build({"type": "array", "items": inner, "minItems": 1}, watch=True)
 
@@ -332,15 +270,20 @@ def test_required_of_the_wrong_kind_next_to_patterns_is_said_where_it_is_read(wr
         build({"type": "object", "patternProperties": {"^a": False}, "required": wrong}, watch=True)
 
 
-def test_keys_that_readers_differ_on_satisfy_the_pattern_next_to_free_ones() -> None:
-    """Our own grammars leave them out; where others may hold anything the engine takes them for keys of the pattern."""
-    schema = {"type": "object", "patternProperties": {"^a(\\..*)?$": {"type": "integer"}}}
-    assert pass_through(schema, DEFAULT_SPELLING) is not None
-    text = render(build(schema, watch=True).node).engine_text()
-    for value, expected in (({"a.\r": 1}, True), ({"a.\r": "x"}, False), ({"a.x": "x"}, False), ({"b\r": "x"}, True)):
-        assert accepts(text, json.dumps(value, ensure_ascii=False)) is expected, value
-    for others in ({"type": "null"}, {}, False):  # {} is no schema that is known to hold anything
-        closed = {**schema, "additionalProperties": others}
-        assert (pass_through(closed, DEFAULT_SPELLING) is None) is (others is not False)
-    for pattern in ("^\\w+(?!a)$", "(?i)^i$"):  # there is more to be said of these
-        assert pass_through({"type": "object", "patternProperties": {pattern: {}}}, DEFAULT_SPELLING) is None
+#: Constants, and sibling keywords that none of them satisfies.
+IMPOSSIBLE: list[dict[str, Any]] = [
+    {"const": 3, "minimum": 5},
+    {"const": 3, "exclusiveMaximum": 3},
+    {"enum": [3, 5.5], "multipleOf": 2},
+    {"enum": ["x"], "pattern": "^y$"},
+    {"enum": ["x", "yy"], "minLength": 3},
+    {"const": "xyz", "maxLength": 2},
+    {"const": "x", "format": "date"},
+]
+
+
+@pytest.mark.parametrize("schema", IMPOSSIBLE, ids=json.dumps)
+def test_constants_that_nothing_is_left_of_are_refused_as_such(schema: Any) -> None:
+    for whole in (schema, {"type": "object", "properties": {"a": schema}, "required": ["a"]}):
+        with pytest.raises(SchemaError, match="unsatisfiable"):
+            build(whole, watch=True)

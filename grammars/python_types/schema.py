@@ -16,8 +16,8 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
 from grammars.json_schema.document.python_formats import url_pattern
-from grammars.json_schema.hashable import PERHAPS, unhashable_part
-from grammars.json_schema.python_numbers import decimal_text_pattern, key_pattern
+from grammars.python_types.hashable import PERHAPS, unhashable_part
+from grammars.python_types.numbers import decimal_text_pattern, key_pattern
 from grammars.values.json_pointer import pointer_of
 from grammars.values.report import Outcome, ReportRow
 

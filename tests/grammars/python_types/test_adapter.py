@@ -24,7 +24,7 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import TypeAliasType
 
 from grammars.compose.compose import Parts, compose
-from grammars.json_schema.python_types import read_value, schema_of_type
+from grammars.python_types.adapter import read_value, schema_of_type
 from grammars.tools.python_tools import function_tool
 from grammars.values.format import Format
 from special_tokens.errors import RequestError, SchemaError
