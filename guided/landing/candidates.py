@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from grammars.plan.plan import RegionName
-from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, SEEN, Classes, bytes_of, set_of
+from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, Classes, bytes_of, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.watchers.json_scanner import ScanState
@@ -170,8 +170,7 @@ class Candidates:
                 if mask.ids and scan.frame is None:
                     return _each(256 + i for i in mask.ids[:FEW])  # a marker ends the value
                 if scan.mode is Mode.NUMBER:
-                    some = classes.of(matcher, mask, _BLANK if scan.frame is not None else b"")
-                    return [*self._two_digits(matcher, mask, some, classes), *_each(some)]
+                    return _each(classes.of(matcher, mask, _BLANK if scan.frame is not None else b""))
         return []
 
     def _value(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
@@ -212,24 +211,6 @@ class Candidates:
                             break
                         left.remove(end)  # here it is text
         return found
-
-    def _two_digits(
-        self, matcher: ByteMatcher, mask: ByteMask, some: Iterable[int], classes: Classes
-    ) -> list[Candidate]:
-        """Two digits after which a number may end, where it ends after no single one (a multiple of 60).
-
-        The digits lead to places alike, so that their classes alone never lead there.
-        """
-        if mask.bytes & set_of(_DIGITS) != set_of(_DIGITS):
-            return []
-        if any(_leaves_number(matcher.outcome((byte,))) for byte in some):
-            return []
-        pairs = ((first, second) for first in _DIGITS for second in _DIGITS)
-        for pair in pairs:
-            classes.spent += SEEN
-            if _leaves_number(matcher.outcome(pair)):
-                return [Candidate(pair)]
-        return []
 
     def _key(self, matcher: ByteMatcher, mask: ByteMask) -> list[Candidate]:
         """The member names that may be written: the last required one, or else some of them."""
@@ -302,11 +283,6 @@ def open_parts(place: AnswerPlace) -> int:
     if scan.mode in (Mode.IN_KEY, Mode.AFTER_KEY, Mode.VALUE, Mode.KEY):
         found += 1
     return found
-
-
-def _leaves_number(look: Look) -> bool:
-    """Whether a number may end here."""
-    return bool(look.mask.ids) or bool(look.mask.bytes & ~set_of(b"+-.eE" + _DIGITS))
 
 
 def _is_guess(allowed: int) -> bool:
