@@ -107,6 +107,14 @@ class PersistentSet:
             found += run.sorted_texts[start:end]
         return found
 
+    def has_prefix(self, prefix: bytes) -> bool:
+        """Whether a key, or the text of an item, has this prefix."""
+        for run in self._all_runs():
+            at = bisect_left(run.sorted_texts, prefix)
+            if at < len(run.sorted_texts) and run.sorted_texts[at].startswith(prefix):
+                return True
+        return False
+
     def has_text(self, text: bytes) -> bool:
         """Whether ``text`` is a key, or the text of an item."""
         return any(text in run.texts for run in self._all_runs())

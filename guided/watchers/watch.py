@@ -17,7 +17,7 @@ from guided.tracking.commit_log import CommitLog
 from guided.tracking.regions import Position, RegionMap, symbols_of
 from guided.watchers.call_values import CallValueTable
 from guided.watchers.json_scanner import ScanState, feed, read_value
-from guided.watchers.value_watch import ValueWatcher
+from guided.watchers.lookahead_duplicates import LookaheadDuplicates
 from guided.watchers.vocabulary_index import VocabularyIndex
 
 __all__ = ["SequenceWatcher"]
@@ -28,7 +28,7 @@ _BEGIN = ScanState()
 class _Record(NamedTuple):
     """The state after one token: the value being written, if any, and the position in the tool calls, if there."""
 
-    value: ValueWatcher | None = None
+    value: LookaheadDuplicates | None = None
     scan: ScanState = _BEGIN
     call: Position | None = None
 
@@ -46,9 +46,9 @@ class SequenceWatcher:
     def __init__(self, plan: Plan, regions: RegionMap, entry: int, tokens: VocabularyIndex) -> None:
         self.tokens = tokens
         self.regions = regions
-        self._response = ValueWatcher(plan.watchers, tokens) if plan.watchers else None
+        self._response = LookaheadDuplicates(plan.watchers, tokens) if plan.watchers else None
         self._calls = CallValueTable(plan.call_values) if plan.call_values else None
-        self._values = [ValueWatcher(s.watchers, tokens) if s.is_value else None for s in plan.call_values]
+        self._values = [LookaheadDuplicates(s.watchers, tokens) if s.is_value else None for s in plan.call_values]
         name = regions.regions[entry].name
         #: the state before the first token, then one per token
         self._records = [_Record(self._response) if name is RegionName.RESPONSE else _IDLE]
@@ -128,6 +128,20 @@ class SequenceWatcher:
         twin._records = self._records.copy()
         return twin
 
+    def free_run(self, log: CommitLog, tokens: list[int]) -> list[int]:
+        """Return those of the ``tokens``, forced after ``log``, before which no mask need be restricted.
+
+        Inside a value these are all if they write nothing twice; elsewhere, those before a value that could.
+        """
+        self._follow(log)
+        value, scan, _ = self._records[-1]
+        texts = [self.tokens.token_bytes[i] for i in tokens]
+        if value is None:
+            end = next((i for i, text in enumerate(texts) if b"{" in text or b"[" in text), len(texts))
+            return tokens[:end]
+        after = feed(scan, b"".join(texts), value.nodes)
+        return [] if after.is_duplicate or after.is_complete else tokens
+
     def may_restrict(self, log: CommitLog) -> bool:
         """Whether `restrict` could remove a token after those of ``log``."""
         self._follow(log)
@@ -140,7 +154,7 @@ class SequenceWatcher:
         return value is None or value.is_quiet(words, scan)
 
     def restrict(self, words: NDArray[np.int32], matcher: Any) -> None:
-        """Clear the forbidden tokens in ``words``; call it after `may_restrict`.  See `ValueWatcher.restrict`."""
+        """Clear the forbidden tokens in ``words``, as `LookaheadDuplicates.restrict`; call it after `may_restrict`."""
         value, scan, _ = self._records[-1]
         if value is not None:
             value.restrict(words, scan, matcher)
