@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
 
-from guided.watchers.json_escapes import canonical, unfinished_escape
+from guided.watchers.json_escapes import canonical, split_escape
 from guided.watchers.json_scanner import ScanFrame
 
 __all__ = ["BoundaryTokens"]
@@ -35,7 +35,7 @@ class BoundaryTokens:
 
     def __init__(self, of: Sequence[bytes]) -> None:
         #: All texts are `canonical`.
-        self._holding: dict[bytes, list[int]] = {}  # a string between quotes -> tokens that contain it
+        self._holding: dict[object, list[int]] = {}  # a string between quotes -> tokens that contain it
         self._repeating: dict[bytes, list[int]] = {}  # beginning of a string -> tokens that end it and write it again
         self._after_escape: list[int] = []  # tokens that may finish an escape and write the string again
         self._two_items: list[int] = []  # tokens that contain a string twice
@@ -61,6 +61,10 @@ class BoundaryTokens:
                     self._repeating.setdefault(string.removesuffix(first), []).append(i)
         self._held = frozenset(self._holding)
 
+    def holding(self, value: object) -> Sequence[int]:
+        """Tokens that contain a key or an item in quotes."""
+        return self._holding.get(value[1] if isinstance(value, tuple) else value, ())
+
     def holding_written(self, frame: ScanFrame | None, has_items: bool) -> list[int]:
         """Tokens that contain, in quotes, a key or an item of ``frame`` or of a frame around it.
 
@@ -75,11 +79,8 @@ class BoundaryTokens:
 
     def repeating_current(self, text: bytes) -> Sequence[int]:
         """Tokens that end the current string, of which ``text`` is written, and then write it again."""
-        if b"\\" in text or b"\x7f" in text:
-            if unfinished_escape(text):
-                return self._after_escape
-            text = canonical(text)
-        return self._repeating.get(text, ())
+        start, begun = split_escape(text)
+        return self._after_escape if begun else self._repeating.get(start, ())
 
     @property
     def with_scalars(self) -> Sequence[int]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from grammars.values.watchers import UniqueNode
 from guided.bitmask import allowed_of, clear_ids
-from guided.watchers.json_escapes import canonical, escaped_forms, unfinished_escape
+from guided.watchers.json_escapes import canonical, escaped_forms, split_escape
 from guided.watchers.json_scanner import ScanFrame, ScanState, feed, is_compared, number_value
 from guided.watchers.persistent_set import Mode, PersistentSet
 from guided.watchers.vocabulary_index import VocabularyIndex
@@ -54,16 +54,29 @@ class DirectDuplicates:
         if last is not scan:
             frame, mode = scan.frame, scan.mode
             index = self.tokens.boundary_tokens
-            known_frame, spanning = self._known
-            if known_frame is not frame:  # in a string, and mostly elsewhere, it is the frame of the token before
-                spanning = index.holding_written(frame, bool(self.nodes))
-                self._known = frame, spanning
+            spanning = self._holding(frame)
             if mode is Mode.IN_KEY or (mode is Mode.STRING and is_compared(frame, self.nodes)):
                 spanning = [*spanning, *index.repeating_current(scan.text)]
             if self.nodes:
                 spanning = [*spanning, *index.with_scalars]
             found = self._ending(scan), spanning
             self._last = scan, found
+        return found
+
+    def _holding(self, frame: ScanFrame | None) -> Sequence[int]:
+        """Return the tokens that contain a key or item of ``frame`` or of one around it, or the same one twice.
+
+        A frame is mostly that of the token before, or it has one key more.
+        """
+        last, found = self._known
+        if last is frame:
+            return found
+        index = self.tokens.boundary_tokens
+        if last is None or frame is None or frame.parent is not last.parent or frame.written.before is not last.written:
+            found = index.holding_written(frame, bool(self.nodes))
+        elif more := index.holding(frame.written.value):
+            found = [*found, *more]
+        self._known = frame, found
         return found
 
     def _is_duplicate(self, scan: ScanState, token_id: int) -> bool:
@@ -93,25 +106,21 @@ class DirectDuplicates:
 
     def _string_ends(self, text: bytes, written: PersistentSet) -> list[int]:
         """Return the tokens that end a string as one of ``written``; loops over the fewer of strings and tokens."""
-        begun = unfinished_escape(text)
-        if not written.has_prefix(canonical(text).removesuffix(begun)):
+        start, begun = split_escape(text)
+        if not written.has_prefix(start):
             return []
         if begun:
             rests = self.completions(text, written)
             return [i for rest in rests for i in self.tokens.with_prefix(rest + b'"')]
         ends = self.tokens.string_ends
-        if written.with_prefix(canonical(text), len(ends)) is not None:
+        if written.with_prefix(start, len(ends)) is not None:
             return [i for rest in self.completions(text, written) for i in ends.get(rest, ())]
         return [i for rest, ids in ends.items() if written.has_text(canonical(text + rest)) for i in ids]
 
     def completions(self, text: bytes, written: PersistentSet) -> list[bytes]:
         """Return the texts that complete ``text`` to one of ``written``, as far as tokens can write them."""
-        begun = b""
-        if b"\\" in text or b"\x7f" in text:
-            begun = unfinished_escape(text)
-            text = canonical(text).removesuffix(begun)
-        size = len(text)
-        rests = [before[size:] for before in written.with_prefix(text) or ()]
+        start, begun = split_escape(text)
+        rests = [before[len(start) :] for before in written.with_prefix(start) or ()]
         if begun or any(b"\\" in rest for rest in rests):
             return [way for rest in rests for way in escaped_forms(rest, begun, self.tokens.has_prefix)]
         return rests

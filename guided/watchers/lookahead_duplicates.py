@@ -68,6 +68,8 @@ class LookaheadDuplicates:
             return False
         if any(self.direct.candidates(scan)):
             return True
+        if frame.is_object and not self.is_tight:
+            return False
         if not frame.any_written:  # a token can only repeat the string that it ends itself
             is_item = scan.mode is Mode.STRING and is_compared(frame, self.nodes)
             return (is_item or scan.mode is Mode.IN_KEY) and bool(self._crossing_tokens())

@@ -100,6 +100,13 @@ class VocabularyIndex:
         return full[_table(letters)[text[starts[full]]]]
 
     @cached_property
+    def is_plain(self) -> bytes:
+        """By id: 1 if the token neither ends a string nor has an escape in it."""
+        found = np.ones(len(self.token_bytes), dtype=np.uint8)
+        found[self._holding(b'"\\')] = 0
+        return found.tobytes()
+
+    @cached_property
     def number_ends(self) -> dict[bytes, list[int]]:
         """Tokens that end a number, by the part of the number that they add."""
         ending = re.compile(rb"([-+.0-9eE]*)[,\]}\s]")

@@ -18,6 +18,7 @@ from guided.tracking.regions import Position, RegionMap, symbols_of
 from guided.watchers.call_values import CallValueTable
 from guided.watchers.json_scanner import ScanState, feed, read_value
 from guided.watchers.lookahead_duplicates import LookaheadDuplicates
+from guided.watchers.persistent_set import Mode
 from guided.watchers.vocabulary_index import VocabularyIndex
 
 __all__ = ["SequenceWatcher"]
@@ -50,6 +51,7 @@ class SequenceWatcher:
         self._calls = CallValueTable(plan.call_values) if plan.call_values else None
         self._values = [LookaheadDuplicates(s.watchers, tokens) if s.is_value else None for s in plan.call_values]
         name = regions.regions[entry].name
+        self._asked, self._answer = _IDLE, False  # the record that `may_restrict` was asked about, and its answer
         #: the state before the first token, then one per token
         self._records = [_Record(self._response) if name is RegionName.RESPONSE else _IDLE]
 
@@ -72,7 +74,9 @@ class SequenceWatcher:
         last = records[-1]
         response = self._response
         if before is after and last.value is response is not None and last.call is None:  # the usual case
-            scan = feed(last.scan, self.tokens.token_bytes[token_id], response.nodes)
+            scan = last.scan
+            if scan.mode is not Mode.STRING or scan.escaped or response.nodes or not self.tokens.is_plain[token_id]:
+                scan = feed(scan, self.tokens.token_bytes[token_id], response.nodes)
             records.append(last if scan is last.scan else _Record(response, scan))
             return
         region = regions.region_number(after)
@@ -145,8 +149,11 @@ class SequenceWatcher:
     def may_restrict(self, log: CommitLog) -> bool:
         """Whether `restrict` could remove a token after those of ``log``."""
         self._follow(log)
-        value, scan, _ = self._records[-1]
-        return value is not None and value.may_restrict(scan)
+        record = self._records[-1]
+        if record is not self._asked:  # inside a string that is compared with nothing it stays the same
+            self._asked = record
+            self._answer = record.value is not None and record.value.may_restrict(record.scan)
+        return self._answer
 
     def is_quiet(self, words: NDArray[np.int32]) -> bool:
         """Whether `restrict` surely leaves ``words`` alone; call it after `may_restrict`."""
