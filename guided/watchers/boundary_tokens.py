@@ -35,7 +35,7 @@ class BoundaryTokens:
 
     def __init__(self, of: Sequence[bytes]) -> None:
         #: All texts are `canonical`.
-        self._holding: dict[object, list[int]] = {}  # a string between quotes -> tokens that contain it
+        self._holding: dict[bytes, list[int]] = {}  # a string between quotes -> tokens that contain it
         self._repeating: dict[bytes, list[int]] = {}  # beginning of a string -> tokens that end it and write it again
         self._after_escape: list[int] = []  # tokens that may finish an escape and write the string again
         self._two_items: list[int] = []  # tokens that contain a string twice
@@ -59,11 +59,12 @@ class BoundaryTokens:
                 self._holding.setdefault(string, []).append(i)
                 if string.endswith(first):
                     self._repeating.setdefault(string.removesuffix(first), []).append(i)
-        self._held = frozenset(self._holding)
+        self._held: frozenset[bytes] = frozenset(self._holding)
 
     def holding(self, value: object) -> Sequence[int]:
         """Tokens that contain a key or an item in quotes."""
-        return self._holding.get(value[1] if isinstance(value, tuple) else value, ())
+        text = value[1] if isinstance(value, tuple) else value
+        return self._holding.get(text, ()) if isinstance(text, bytes) else ()
 
     def holding_written(self, frame: ScanFrame | None, has_items: bool) -> list[int]:
         """Tokens that contain, in quotes, a key or an item of ``frame`` or of a frame around it.
