@@ -51,16 +51,19 @@ class DirectDuplicates:
         The second ones are scanned if the mask allows them; no other token is looked at.
         """
         last, found = self._last
-        if last is not scan:
-            frame, mode = scan.frame, scan.mode
-            index = self.tokens.boundary_tokens
-            spanning = self._holding(frame)
-            if mode is Mode.IN_KEY or (mode is Mode.STRING and is_compared(frame, self.nodes)):
-                spanning = [*spanning, *index.repeating_current(scan.text)]
-            if self.nodes:
-                spanning = [*spanning, *index.with_scalars]
-            found = self._ending(scan), spanning
-            self._last = scan, found
+        if last is scan:
+            return found
+        mode, frame = scan.mode, scan.frame
+        index, spanning = self.tokens.boundary_tokens, self._holding(frame)
+        if mode is Mode.IN_KEY or (mode is Mode.STRING and is_compared(frame, self.nodes)):
+            if again := index.repeating_current(scan.text):
+                spanning = [*spanning, *again]
+        elif not self.nodes:  # only keys are compared
+            return (), spanning
+        if self.nodes:
+            spanning = [*spanning, *index.with_scalars]
+        found = self._ending(scan), spanning
+        self._last = scan, found
         return found
 
     def _holding(self, frame: ScanFrame | None) -> Sequence[int]:

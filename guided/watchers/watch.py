@@ -64,8 +64,8 @@ class SequenceWatcher:
 
     def _follow(self, log: CommitLog) -> None:
         """Read the tokens of ``log`` that are new."""
-        for i in range(len(self._records) - 1, len(log.tokens)):
-            self._read(log, i)
+        while len(self._records) <= len(log.tokens):
+            self._read(log, len(self._records) - 1)
 
     def _read(self, log: CommitLog, number: int) -> None:
         """Read token number ``number`` of ``log``."""
