@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.values.watchers import UniqueWatch, Watcher
-from guided.bitmask import allowed_of, clear_ids, is_allowed, num_words
+from guided.bitmask import allowed_of, clear_ids, num_words
 from guided.watchers.direct_duplicates import DirectDuplicates, is_exhausted
 from guided.watchers.json_escapes import canonical, escaped_forms, unfinished_escape
 from guided.watchers.json_scanner import NUMBER_BYTES, ScanFrame, ScanState, feed, is_compared, number_value
@@ -303,8 +303,8 @@ class LookaheadDuplicates:
     def _clear_next(self, words: NDArray[np.int32], scan: ScanState, frame: ScanFrame, matcher: Any) -> None:
         search = _Search(_MAX_POSITIONS)
         crossed = self._crossing_tokens()
-        for i in (*crossed, *self.tokens.next_value_beginnings):
-            after = self._next(words, scan, i)
+        for i in allowed_of(words, (*crossed, *self.tokens.next_value_beginnings)):
+            after = self._next(scan, i)
             if (
                 after is not None
                 and after.text
@@ -312,15 +312,13 @@ class LookaheadDuplicates:
                 and self._is_dead_end(scan, i, matcher, search)
             ):
                 clear_ids(words, (i,))
-        for i in self.tokens.commas if self._may_be_exhausted(frame) else crossed:
-            after = self._next(words, scan, i)
+        for i in allowed_of(words, self.tokens.commas if self._may_be_exhausted(frame) else crossed):
+            after = self._next(scan, i)
             if after is not None and after.frame is not None and self._is_exhausted(after.frame, i, scan, matcher):
                 clear_ids(words, (i,))
 
-    def _next(self, words: NDArray[np.int32], scan: ScanState, token_id: int) -> ScanState | None:
-        """Return the state after an allowed token that leads to the next key or item, or into it; else None."""
-        if not is_allowed(words, token_id):
-            return None
+    def _next(self, scan: ScanState, token_id: int) -> ScanState | None:
+        """Return the state after a token that leads to the next key or item, or into it; else None."""
         after = feed(scan, self.tokens.token_bytes[token_id], self.nodes)
         if after.frame is None:
             return None
