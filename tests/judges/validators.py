@@ -33,7 +33,8 @@ _MOST = 20
 def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None) -> tuple[Verdict, ...]:
     """Return the verdicts of both; what takes the first one too long is not asked of the second, which has no limit."""
     found = validate.judge(schema, value, documents=documents)
-    if jsonschema_rs is None or not found or found[0].failure.startswith(("Unfinished: not finished", "RecursionError")):
+    has_no_end = ("Unfinished: not finished", "RecursionError")
+    if jsonschema_rs is None or not found or found[0].failure.startswith(has_no_end):
         return found
     try:
         return (*found, Verdict("jsonschema-rs", tuple(_violations(schema, value, documents or {}))))
