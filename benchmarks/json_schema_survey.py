@@ -33,12 +33,12 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from benchmarks.json_schema_tables import table, write_page  # noqa: E402
-from guided.validation.validate import judge  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
 from tests.judges.schema_causes import unexcused  # noqa: E402
 from tests.judges.schema_laws import byte_judge, honest, walk  # noqa: E402
 from tests.judges.schema_masks import Compiled, Judge  # noqa: E402
 from tests.judges.schema_scorer import scorer_module  # noqa: E402
+from tests.judges.validators import judge  # noqa: E402
 
 
 class OutOfTime(Exception):

@@ -26,7 +26,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 #: The default limits on processor time, and a minute wherever elapsed time is limited: other processes of the machine
 #: may take seconds at any moment.
-PATIENT = TimeLimits(request_s=60.0, grammar_s=60.0, validation_s=60.0)
+PATIENT = TimeLimits(request_s=60.0, grammar_s=60.0)
 
 
 @pytest.fixture(scope="session", autouse=True)

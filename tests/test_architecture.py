@@ -35,8 +35,7 @@ ALLOWED = {
     | {"tokenizers", "huggingface_hub", "typing_extensions"},
     "guided.embedded": {"special_tokens", "torch", "transformers"},
     "guided.cli": {"special_tokens", "grammars", "torch", "typer", "rich", "pydantic"},
-    "guided.validation": {"special_tokens", "grammars", "jsonschema", "jsonschema_rs", "jsonschema_specifications"}
-    | {"referencing"},
+    "guided.validation": {"special_tokens", "grammars", "jsonschema", "jsonschema_specifications", "referencing"},
     "guided.output": {"special_tokens", "grammars", "typing_extensions"},
 }
 

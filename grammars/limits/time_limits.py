@@ -29,8 +29,7 @@ class TimeLimits:
     #: all tokens tried in one step near the budget: as a rule 10 ms at most
     landing_step_cpu_s: float = 1.0
     landing_look_cpu_s: float = 2.0  #: the search of such an answer after tokens that were only counted
-    validation_cpu_s: float = 1.0  #: one validator over one value
-    validation_s: float = 5.0  #: elapsed: waiting for the worker that validates
+    validation_cpu_s: float = 1.0  #: validating one value
 
 
 _DEFAULT = TimeLimits()

@@ -130,8 +130,8 @@ class Message(Generic[T]):
     ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None if there is no format,
     the answer was cut, or it was refused: by its schema (``violations``) or by its Python type (``parse_error``: a
     validator that no schema can express; of calls as well).  ``violations`` lists duplicate keys and numbers that
-    overflow (in call arguments as well), and what two independent validators find (`guided.validation.validate`;
-    possible only where the plan's schema report has ``relaxed`` rows).  If no validator could judge the answer,
+    overflow (in call arguments as well), and what an independent validator finds (`guided.validation.validate`;
+    possible only where the plan's schema report has ``relaxed`` rows).  If it could not judge the answer,
     ``violations`` says so when there are such rows; otherwise the masks alone guarantee ``parsed``, and ``notes`` says
     so.  ``partial`` is as much of the value as is final (`grammars.python_types.partial`), of a cut answer as well.
     ``unfinished`` is markup that the end of the output cut (the beginning of a call, say); it is no part of
@@ -355,7 +355,7 @@ class MessageBuilder:
         return ToolCall(call.id, call.name, text, value, parse_error=refusal, tool=tool), faults
 
     def _judged(self, tool: Tool, value: Any) -> tuple[str, ...]:
-        """Return what two validators find in the arguments of a call; no verdict is no fault where masks know all."""
+        """Return what the validator finds in the arguments of a call; no verdict is no fault where masks know all."""
         assert self.plan is not None
         found = violations_of(arguments_schema(tool), value, must_judge=True)
         place = pointer(tool)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from grammars.plan.plan import End, Plan
 from guided.bitmask import from_ids, num_words, only_id
 from guided.engine.engine import Engine
+from guided.tracking.commit_log import CommitLog
 from guided.watchers.watch import SequenceWatcher
 
 __all__ = ["MaskReader", "MaskRow", "TokenMask"]
@@ -65,7 +66,8 @@ class MaskRow:
         self.nbytes = 4 * num_words(num_ids)
         self.address = 0  #: 0 before the first mask: many forks write none
         self.last = -1  #: the token before this position; -1 if it is not known
-        self.ahead: list[int] = []  #: the tokens that are known to be forced next, in reverse order
+        #: the tokens that are known to be forced next, in reverse order; no watcher forbids one of them
+        self.ahead: list[int] = []
 
     def allocate(self) -> None:
         """Take the memory, before the first mask."""
@@ -200,11 +202,14 @@ class MaskReader:
         """Return the mask after an end, which allows ``ids``."""
         return TokenMask(from_ids(ids, self.engine.vocab_size))
 
-    def forced_ahead(self, tokens: list[int]) -> list[int]:
-        """Return those of the engine's forced ``tokens`` that masks would force, too, in reverse order.
+    def _find_run(self, matcher: Any, row: MaskRow, log: CommitLog, watch: SequenceWatcher | None) -> bool:
+        """Ask for forced tokens and keep in ``row`` those that masks would force, too; False if there are none.
 
-        To ask for them costs little if a mask is computed next: the engine computes them first in any case.
+        Only the mask shows whether an end is open, and whether a forced marker is a client's text.  To ask for the
+        tokens costs little if a mask is computed next: the engine computes them first in any case.
         """
+        tokens = matcher.compute_ff_tokens()
+        is_forced = bool(tokens)
         for i, token in enumerate(tokens):
             if token >= self._sizes[1] or self._forced.kind(token).is_doubtful:  # a sentinel, or perhaps wrong
                 del tokens[i:]
@@ -213,68 +218,55 @@ class MaskReader:
             else:
                 continue
             break
-        tokens.reverse()
-        return tokens
+        if tokens and watch is not None:
+            tokens = watch.free_run(log, tokens)
+        row.ahead = tokens[::-1]
+        self._quiet[row.last] = not tokens
+        return is_forced
 
-    def forced_next(self, matcher: Any, row: MaskRow) -> tuple[int | None, bool]:
-        """Return the token that ``matcher`` certainly forces next, or None; and whether the mask may show a forced one.
-
-        Only the mask shows whether an end is open, and whether a forced marker is a client's text.  Costs little, see
-        `forced_ahead`.
-        """
-        is_doubtful = False
-        if not row.ahead:
-            tokens = matcher.compute_ff_tokens()
-            is_doubtful = bool(tokens)
-            row.ahead = self.forced_ahead(tokens)
-            self._quiet[row.last] = not row.ahead
+    def forced_next(
+        self, matcher: Any, row: MaskRow, log: CommitLog, watch: SequenceWatcher | None
+    ) -> tuple[int | None, bool]:
+        """Return the token that is certainly forced next, or None; and whether the mask may show a forced one."""
+        is_doubtful = not row.ahead and self._find_run(matcher, row, log, watch)
         return (row.ahead[-1], False) if row.ahead else (None, is_doubtful)
 
-    def next(self, matcher: Any, row: MaskRow) -> TokenMask | None:
-        """As `read` without a watcher, but faster inside a run of forced tokens.
+    def next(self, matcher: Any, row: MaskRow, log: CommitLog, watch: SequenceWatcher | None) -> TokenMask | None:
+        """Return the mask of ``matcher``'s position, after ``log``, without the tokens that ``watch`` forbids.
 
-        For each mask inside a run the engine computes the whole rest of the run.  So the run is read once, at positions
-        after a token after which a run began the last time.
+        None if the matcher failed: it is in error, or its lexer has run out of states.  The words of the mask are in
+        most cases the memory of ``row``, so they are valid until ``row`` is used again.
+
+        For each mask inside a run of forced tokens the engine computes the whole rest of the run.  So the run is read
+        once, at positions after a token after which a run began the last time.
         """
-        ahead, last = row.ahead, row.last
-        if not ahead and not self._quiet[last]:
-            ahead = row.ahead = self.forced_ahead(matcher.compute_ff_tokens())
-            self._quiet[last] = not ahead
-        if ahead:
-            return row.force(ahead[-1])
+        last = row.last
+        if not row.ahead and not self._quiet[last]:
+            self._find_run(matcher, row, log, watch)
+        if row.ahead:
+            return row.force(row.ahead[-1])
         if not row.address:
             row.allocate()
         matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
+        if watch is not None and (not watch.may_restrict(log) or watch.is_quiet(row.words)):
+            watch = None  # the usual case
         items = row.items
-        if items[self._one] and items[self._other]:
+        if watch is None and items[self._one] and items[self._other]:
             for at, bits in self._special:
                 if items[at] & bits:
                     break
             else:
                 return row.plain  # the usual case
-        mask = self._checked(matcher, row)
-        if mask is not row.plain and mask is not None and mask.forced is not None:
+        found = self._checked(matcher, row, watch)
+        if found is not None and found is not row.plain and found.forced is not None:
             self._quiet[last] = False
-        return mask
+        return found
 
-    def read(self, matcher: Any, row: MaskRow, watch: SequenceWatcher) -> TokenMask | None:
-        """Return the mask of ``matcher``'s position without the tokens that ``watch`` forbids.
-
-        None if the matcher failed: it is in error, or its lexer has run out of states.  The words of the mask are in
-        most cases the memory of ``row``, so they are valid until ``row`` is used again.
-        """
-        if not row.address:
-            row.allocate()
-        matcher.unsafe_compute_mask_ptr(row.address, row.nbytes)
-        return self._checked(matcher, row, watch)
-
-    def _checked(self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None = None) -> TokenMask | None:
-        """Return the mask that `read` returns for the words that the engine has written."""
+    def _checked(self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None) -> TokenMask | None:
+        """Return the mask that `next` returns for the words that the engine has written."""
         if matcher.is_error():
             return None
         items = row.items
-        if watch is not None and watch.is_quiet(row.words):
-            watch = None
         if watch is None and not any(items[at] & bits for at, bits in self._special):
             only = self._only_id(row.words, row)
             if only is None:

@@ -171,14 +171,12 @@ class GuidanceState:
 
     def _read(self) -> TokenMask | None:
         """Return the mask of this position; None if the matcher failed."""
-        matcher, log, watch = self._matcher.current, self._log, self._watch
+        matcher, log = self._matcher.current, self._log
         if self._budgets is not None:
             closing = self._budgets.closing_tokens(log, matcher)
             if closing:
                 return self._reader.single(closing[0])
-        if watch is None or not watch.may_restrict(log):
-            return self._reader.next(matcher, self._row)  # the usual case
-        return self._reader.read(matcher, self._row, watch)
+        return self._reader.next(matcher, self._row, log, self._watch)
 
     def _keep(self, mask: TokenMask) -> None:
         """Make ``mask`` the one of this position, and count it."""
@@ -239,17 +237,13 @@ class GuidanceState:
         if self._stop is not None:
             return None
         if self._mask is None:
-            matcher, log, watch = self._matcher.current, self._log, self._watch
+            matcher, log = self._matcher.current, self._log
             if self._budgets is not None:
                 closing = self._budgets.closing_tokens(log, matcher)
                 if closing:
                     return int(closing[0])
-            is_watched = watch is not None and watch.may_restrict(log)
-            token, is_doubtful = self._reader.forced_next(matcher, self._row)
-            if token is not None and is_watched:
-                assert watch is not None
-                watch.restrict(self._reader.single(token).words, matcher)  # raises where it would be a duplicate
-            if is_watched or not is_doubtful:
+            token, is_doubtful = self._reader.forced_next(matcher, self._row, log, self._watch)
+            if not is_doubtful:
                 return token
         return self.token_mask().forced
 

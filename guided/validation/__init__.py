@@ -1,1 +1,1 @@
-"""Finished values validated by jsonschema and jsonschema-rs, in bounded time."""
+"""Finished values validated by jsonschema, in bounded time."""

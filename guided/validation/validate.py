@@ -1,16 +1,14 @@
-"""Validation of finished values against their schema, by independent validators.
+"""Validation of finished values against their schema, by an independent validator.
 
-Each value is checked by ``jsonschema`` and, if it is installed, by ``jsonschema-rs``.  Neither knows our grammars; a
-message reports what they find.  Nothing is fetched: references resolve to the schema, the documents passed with it,
-and the published meta-schemas.  A validator that fails, or needs more than a second of processor time, gives no
-verdict.
+A value is checked by ``jsonschema``, which does not know our grammars; a message reports what it finds.  Nothing is
+fetched: references resolve to the schema, the documents passed with it, and the published meta-schemas.  If the check
+fails, or needs more than a second of processor time, there is no verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urljoin
 
@@ -19,17 +17,13 @@ from jsonschema_specifications import REGISTRY
 from grammars.json_schema.document.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.dialect import exclusive_flags, nullable
 from grammars.values.json_pointer import pointer_of
-from guided.validation.validate_python import by_jsonschema, texts_of
+from guided.validation.validate_python import by_jsonschema
 
-_HAS_RUST = find_spec("jsonschema_rs") is not None  # an optional extra
-if _HAS_RUST:
-    from guided.validation.validate_rust import by_jsonschema_rs
+__all__ = ["NOT_VALIDATED", "Verdict", "judge", "needed_documents", "violations"]
 
-__all__ = ["NOT_VALIDATED", "VALIDATORS", "Verdict", "judge", "needed_documents", "violations"]
+NOT_VALIDATED = "not validated: "  #: prefix of the entry in `violations` for a value that could not be judged
 
-NOT_VALIDATED = "not validated: "  #: prefix of the entry in `violations` for a value that no validator could judge
-
-_MAX_VIOLATIONS = 20  # listed per validator
+_MAX_VIOLATIONS = 20  # listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +54,20 @@ def violations(
 
 
 def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None) -> tuple[Verdict, ...]:
-    """Return the verdict of every installed validator."""
+    """Return the verdict of ``jsonschema``; () for what is no schema."""
     if not isinstance(schema, Mapping | bool):
         return ()
     try:
         dialect = dialect_of(schema)
         needed = needed_documents(schema, documents or {})
         others = {uri: _document(one, dialect_of(one, dialect)) for uri, one in needed.items()}
-        task = _Task(_without_openapi(schema, dialect), value, others)
-    except (ValueError, TypeError, RecursionError) as error:  # a document that is no schema
-        return tuple(_no_verdict(name, error) for name in VALIDATORS)
-    return tuple(_verdict(name, check, task) for name, check in VALIDATORS.items())
-
-
-def _verdict(name: str, check: _Check, task: _Task) -> Verdict:
-    """Return the verdict of ``check``.  A panic in a Rust validator is no verdict either; it is not an `Exception`."""
-    try:
-        return Verdict(name, tuple(dict.fromkeys(check(task))))
-    except BaseException as error:  # a broken schema, a pattern it cannot read, a reference it cannot follow
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        return _no_verdict(name, error)
-
-
-def _no_verdict(name: str, error: BaseException) -> Verdict:
-    reason = str(error).strip().splitlines()
-    return Verdict(name, None, f"{type(error).__name__}: {reason[0][:200] if reason else ''}")
+        errors = by_jsonschema(_without_openapi(schema, dialect), value, others, _MAX_VIOLATIONS + 1)
+    except Exception as error:  # a broken schema, a pattern it cannot read, a reference it cannot follow
+        reason = str(error).strip().splitlines()
+        return (Verdict("jsonschema", None, f"{type(error).__name__}: {reason[0][:200] if reason else ''}"),)
+    texts = [f"{pointer_of(place) or 'the value'}: {text[:300]}" for place, text in errors[:_MAX_VIOLATIONS]]
+    more = ["and more"] if len(errors) > _MAX_VIOLATIONS else []
+    return (Verdict("jsonschema", tuple(dict.fromkeys([*texts, *more]))),)
 
 
 def needed_documents(schema: Any, documents: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -160,47 +142,3 @@ def _without_openapi(schema: Any, dialect: Dialect) -> Any:
 #: Keywords whose values are data, and those whose values are maps from names to schemas.
 _DATA = frozenset(("const", "enum", "default", "example", "examples"))
 _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))
-
-
-# -- validators
-
-
-@dataclass(slots=True)
-class _Task:
-    """The input of all validators.  ``is_quick``: a validator has finished in so few steps that others may try."""
-
-    schema: Any
-    value: Any
-    documents: Mapping[str, Any]
-    is_quick: bool = False
-
-
-_Check = Callable[[_Task], Iterable[str]]
-
-#: Steps that Rust does quickly (50 ns each), and fewer where each may produce an error message.
-_FEW_STEPS, _FEW_ERRORS = 2_000_000, 20_000
-
-
-def _by_jsonschema(task: _Task) -> list[str]:
-    found = by_jsonschema(task.schema, task.value, task.documents, _MAX_VIOLATIONS + 1)
-    task.is_quick = found.steps <= (_FEW_ERRORS if found.errors else _FEW_STEPS)
-    return _texts(found.errors)
-
-
-def _by_jsonschema_rs(task: _Task) -> list[str]:
-    schema, value, documents = task.schema, task.value, task.documents
-    length = sum(map(len, texts_of(value)))
-    order = dialect_of(schema).order
-    limit = _MAX_VIOLATIONS + 1
-    return _texts(by_jsonschema_rs(schema, value, documents, limit, order=order, is_quick=task.is_quick, length=length))
-
-
-def _texts(errors: list[tuple[list[Any], str]]) -> list[str]:
-    texts = [f"{pointer_of(place) or 'the value'}: {text[:300]}" for place, text in errors[:_MAX_VIOLATIONS]]
-    return [*texts, "and more"] if len(errors) > _MAX_VIOLATIONS else texts
-
-
-#: The installed validators by name; the first estimates the cost of the others.
-VALIDATORS: Mapping[str, _Check] = {"jsonschema": _by_jsonschema}
-if _HAS_RUST:
-    VALIDATORS = {**VALIDATORS, "jsonschema-rs": _by_jsonschema_rs}

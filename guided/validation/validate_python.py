@@ -27,7 +27,7 @@ from grammars.json_schema.shapes.equality_keys import EqualityKeys
 from grammars.limits.time_limits import time_limits
 from grammars.regular.backtracking import backtracking_steps, no_nested_set_warnings
 
-__all__ = ["Unfinished", "ValidationResult", "by_jsonschema", "texts_of"]
+__all__ = ["Unfinished", "by_jsonschema"]
 
 _SHARE = 0.2  # at most this share of the time limit is charged to one step: a longer step is mostly garbage collection
 _ROOM = 80  # stack frames that following a reference takes, with a wide margin
@@ -41,21 +41,10 @@ class Unfinished(Exception):
     """The validator was stopped: it gives no verdict."""
 
 
-class ValidationResult(NamedTuple):
-    """Violations, as paths and messages, and the number of steps that a validator without our caches needs.
-
-    The steps estimate the cost of another validator; infinite if the check did not run to its end.
-    """
-
-    errors: list[tuple[list[Any], str]]
-    steps: float
-
-
 class _KnownResult(NamedTuple):
     """The result of a reference for a value; both are kept alive, so that their ids are not reused."""
 
     errors: list[Any]
-    steps: float
     schema: Any
     value: Any
 
@@ -66,13 +55,11 @@ class _Walk:
     def __init__(self, dialects: Mapping[int, Dialect]) -> None:
         self.seen, self.spent = time.thread_time(), 0.0
         self.seconds = time_limits().validation_cpu_s
-        self.steps: float = 0
         self.dialects = dialects
         self.known: dict[Hashable, _KnownResult] = {}
         self.listed: dict[int, tuple[EqualityKeys, frozenset[Hashable]]] = {}
 
-    def step(self, weight: float = 1) -> None:
-        self.steps += weight
+    def step(self) -> None:
         now = time.thread_time()
         self.spent += min(now - self.seen, self.seconds * _SHARE)
         self.seen = now
@@ -87,23 +74,20 @@ class _ThreadWalk(threading.local):
 _thread = _ThreadWalk()
 
 
-def by_jsonschema(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> ValidationResult:
-    """Return at most ``most`` violations of ``value``; raise `Unfinished` if finding them would take too long."""
-    texts = Counter(_rounded(len(text)) for text in texts_of(value))
+def by_jsonschema(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> list[tuple[list[Any], str]]:
+    """Return at most ``most`` violations of ``value``, each as its path and a message.
+
+    Raises what the validator raises, and `Unfinished` if finding them would take too long.
+    """
+    texts = Counter(_rounded(len(text)) for text in _texts_of(value))
     patterns = [p for one in (schema, *documents.values()) for p in patterns_of(one)]
     with no_nested_set_warnings(*(p for several in patterns for p in several)):
         if any(_are_slow(several, texts) for several in patterns):
             raise Unfinished("a pattern may take exponential time in a backtracking engine")
-        found = _checked(schema, value, documents, most)
-        # Of a pattern that `re` cannot parse the cost is unknown.
-        return (
-            found
-            if all(backtracking_steps(p, 1) for several in patterns for p in several)
-            else found._replace(steps=math.inf)
-        )
+        return _checked(schema, value, documents, most)
 
 
-def _checked(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> ValidationResult:
+def _checked(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -> list[tuple[list[Any], str]]:
     dialect = dialect_of(schema)
     named = {uri: dialect_of(document, dialect) for uri, document in documents.items()}
     kinds = {uri: specification_with(its.uri) for uri, its in named.items()}
@@ -114,10 +98,9 @@ def _checked(schema: Any, value: Any, documents: Mapping[str, Any], most: int) -
     for document, its in ((schema, dialect), *((documents[uri], its) for uri, its in named.items())):
         _note_dialects(document, its, dialects)
     kind: Any = _kind(dialect)
-    walk = _thread.walk = _Walk(dialects)
+    _thread.walk = _Walk(dialects)
     validator = kind(schema, registry=REGISTRY.with_resources(resources), format_checker=kind.FORMAT_CHECKER)
-    errors = [(list(error.absolute_path), error.message) for error in islice(validator.iter_errors(value), most)]
-    return ValidationResult(errors, walk.steps if len(errors) < most else math.inf)
+    return [(list(error.absolute_path), error.message) for error in islice(validator.iter_errors(value), most)]
 
 
 # -- dialects
@@ -165,19 +148,7 @@ def _kind(dialect: Dialect) -> Any:
         its = walk.dialects.get(id(schema)) or _own_dialect(schema, dialect)
         return (kind if its is dialect else _kind(its))(**changes)
 
-    def is_valid(self: Any, value: Any) -> bool:
-        """Whether there is no error.  Checks all keywords: our steps estimate validators with another order."""
-        errors = self.iter_errors(value)
-        if next(errors, None) is None:
-            return True
-        try:
-            for _ in errors:
-                pass
-        except RecursionError:  # it does not matter here
-            _thread.walk.steps = math.inf
-        return False
-
-    kind.evolve, kind.is_valid = evolve, is_valid
+    kind.evolve = evolve
     return kind
 
 
@@ -197,11 +168,10 @@ def _once(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
         key = check, id(schema), id(value), type(validator), resolver._base_uri, scope
         known = walk.known.get(key)
         if known is not None:
-            walk.step(known.steps)
             yield from map(_copied, known.errors)
             return
         errors: list[Any] = []
-        begun, is_whole = walk.steps, False
+        is_whole = False
         try:
             for error in check(validator, reference, value, schema) or ():
                 if len(errors) < _KEPT:
@@ -210,8 +180,7 @@ def _once(check: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
             is_whole = True
         finally:  # also if the caller stops at the first error
             if is_whole or errors:
-                spent = walk.steps - begun if walk.steps < math.inf else math.inf
-                walk.known[key] = _KnownResult(errors, spent, schema, value)
+                walk.known[key] = _KnownResult(errors, schema, value)
 
     return checked
 
@@ -281,7 +250,7 @@ def _multiple(value: Any, step: Any, schema: Any) -> str:
 
 def _enum(validator: Any, values: Any, value: Any, schema: Any) -> Iterator[Any]:
     walk = _thread.walk
-    walk.step(len(values))
+    walk.step()
     listed = walk.listed.get(id(values))
     if listed is None:
         keys = EqualityKeys()
@@ -320,7 +289,7 @@ _CHECKS: Mapping[str, Callable[..., Iterator[Any]]] = {
 # -- patterns
 
 
-def texts_of(value: Any) -> Iterator[str]:
+def _texts_of(value: Any) -> Iterator[str]:
     """Return all strings and keys of a value."""
     todo = [value]
     while todo:

@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
 
-from guided.watchers.json_escapes import canonical, unfinished_escape
-from guided.watchers.json_scanner import ScanFrame, ScanState
-from guided.watchers.persistent_set import Mode
+from guided.watchers.json_escapes import canonical, split_escape
+from guided.watchers.json_scanner import ScanFrame
 
 __all__ = ["BoundaryTokens"]
 
@@ -39,7 +38,8 @@ class BoundaryTokens:
         self._holding: dict[bytes, list[int]] = {}  # a string between quotes -> tokens that contain it
         self._repeating: dict[bytes, list[int]] = {}  # beginning of a string -> tokens that end it and write it again
         self._after_escape: list[int] = []  # tokens that may finish an escape and write the string again
-        self._alone: list[int] = []  # tokens that contain a string twice
+        self._two_items: list[int] = []  # tokens that contain a string twice
+        self._two_keys: list[int] = []  # those of them that may contain a key twice
         self._with_scalars: list[int] = []  # tokens with numbers or literals: not indexed by text
         for i, data in enumerate(of):
             if not _SEVERAL.search(data):
@@ -48,7 +48,9 @@ class BoundaryTokens:
                 self._with_scalars.append(i)
             strings = [canonical(string) for string in _between_quotes(data)]
             if b"," in data and len(set(strings)) < len(strings):
-                self._alone.append(i)
+                self._two_items.append(i)
+                if b":" in data:
+                    self._two_keys.append(i)
             first = data.partition(b'"')[0]
             if strings and _ESCAPED.match(first):
                 self._after_escape.append(i)
@@ -57,27 +59,29 @@ class BoundaryTokens:
                 self._holding.setdefault(string, []).append(i)
                 if string.endswith(first):
                     self._repeating.setdefault(string.removesuffix(first), []).append(i)
-        self._held = frozenset(self._holding)
+        self._held: frozenset[bytes] = frozenset(self._holding)
 
-    def holding_written(self, frame: ScanFrame | None) -> list[int]:
-        """Tokens that contain, in quotes, a key or an item of ``frame`` or of a frame around it."""
-        found: _Ids = dict.fromkeys(self._alone)
+    def holding(self, value: object) -> Sequence[int]:
+        """Tokens that contain a key or an item in quotes."""
+        text = value[1] if isinstance(value, tuple) else value
+        return self._holding.get(text, ()) if isinstance(text, bytes) else ()
+
+    def holding_written(self, frame: ScanFrame | None, has_items: bool) -> list[int]:
+        """Tokens that contain, in quotes, a key or an item of ``frame`` or of a frame around it.
+
+        Without ``has_items`` only keys are compared.
+        """
+        found: _Ids = dict.fromkeys(self._two_items if has_items else self._two_keys)
         while frame is not None:
             for text in frame.written.intersection(self._held):
                 found.update(dict.fromkeys(self._holding[text]))
             frame = frame.parent
         return list(found)
 
-    def repeating_current(self, scan: ScanState) -> Sequence[int]:
-        """Tokens that end the current string and then write it again."""
-        if scan.mode is not Mode.STRING and scan.mode is not Mode.IN_KEY:
-            return ()
-        text = scan.text
-        if b"\\" in text or b"\x7f" in text:
-            if unfinished_escape(text):
-                return self._after_escape
-            text = canonical(text)
-        return self._repeating.get(text, ())
+    def repeating_current(self, text: bytes) -> Sequence[int]:
+        """Tokens that end the current string, of which ``text`` is written, and then write it again."""
+        start, begun = split_escape(text)
+        return self._after_escape if begun else self._repeating.get(start, ())
 
     @property
     def with_scalars(self) -> Sequence[int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from json.encoder import encode_basestring
 
-__all__ = ["canonical", "decoded", "escaped_forms", "unfinished_escape"]
+__all__ = ["canonical", "decoded", "escaped_forms", "split_escape", "unfinished_escape"]
 
 _PAIR = rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _OTHERS = re.compile(_PAIR + rb"|\\u[0-9a-fA-F]{4}|\\[^u]|\x7f", re.DOTALL)
@@ -54,6 +54,14 @@ def unfinished_escape(text: bytes) -> bytes:
     rest = _OTHERS.sub(b"", text)
     at = rest.find(b"\\")
     return rest[at:] if at >= 0 else b""
+
+
+def split_escape(text: bytes) -> tuple[bytes, bytes]:
+    """Return the canonical form of ``text`` without the unfinished escape at its end, and that escape."""
+    if b"\\" not in text and b"\x7f" not in text:
+        return text, b""
+    begun = unfinished_escape(text)
+    return canonical(text).removesuffix(begun), begun
 
 
 def escaped_forms(rest: bytes, begun: bytes, has_token: Callable[[bytes], bool]) -> list[bytes]:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grammars.values.watchers import UniqueWatch
-from guided.bitmask import is_allowed, num_words
+from grammars.values.watchers import UniqueWatch, Watcher
+from guided.bitmask import allowed_of, clear_ids, num_words
 from guided.watchers.direct_duplicates import DirectDuplicates, is_exhausted
 from guided.watchers.json_escapes import canonical, escaped_forms, unfinished_escape
 from guided.watchers.json_scanner import NUMBER_BYTES, ScanFrame, ScanState, feed, is_compared, number_value
 from guided.watchers.persistent_set import Mode, PersistentSet
-from guided.watchers.vocabulary_index import VocabularyIndex, clear_ids
+from guided.watchers.vocabulary_index import VocabularyIndex
 from special_tokens.errors import LimitExceeded
 
 __all__ = ["LookaheadDuplicates"]
@@ -43,10 +43,16 @@ class _Search:
 
 
 class LookaheadDuplicates:
-    """Applies a `UniqueWatch` to masks.  Immutable, but for a cache; the text written so far is a `ScanState`."""
+    """The watcher of one JSON value.  Immutable, but for a cache; the text written so far is a `ScanState`.
 
-    def __init__(self, watcher: UniqueWatch, tokens: VocabularyIndex) -> None:
+    ``restrict`` clears bits of a mask that the engine has filled; it takes a few hundred us near a duplicate.
+    Without ``watchers`` it restricts nothing.
+    """
+
+    def __init__(self, watchers: Sequence[Watcher], tokens: VocabularyIndex) -> None:
+        watcher = watchers[0] if watchers else UniqueWatch()
         self.tokens = tokens
+        self.is_idle = not watchers
         self.nodes = watcher.nodes
         self.direct = DirectDuplicates(watcher.nodes, tokens)
         self.tight_keys = watcher.tight_keys
@@ -57,29 +63,21 @@ class LookaheadDuplicates:
 
     def may_restrict(self, scan: ScanState) -> bool:
         """Whether a token here could complete a duplicate or lead to one."""
-        frame, mode = scan.frame, scan.mode
-        if frame is None:
+        frame = scan.frame
+        if frame is None or self.is_idle:
+            return False
+        if any(self.direct.candidates(scan)):
+            return True
+        if frame.is_object and not self.is_tight:
             return False
         if not frame.any_written:  # a token can only repeat the string that it ends itself
-            is_item = mode is Mode.STRING and is_compared(frame, self.nodes)
-            return (is_item or mode is Mode.IN_KEY) and bool(
-                self.direct.boundary_candidates(scan) or self._crossing_tokens()
-            )
-        if not frame.is_object:  # in an object only keys are compared
-            can_repeat = bool(len(frame.written))
-        else:
-            can_repeat = mode is Mode.IN_KEY or (self.tight_keys and mode is Mode.KEY)
-        return (
-            can_repeat
-            or bool(self.direct.boundary_candidates(scan))
-            or (self.is_tight and self._may_restrict_next(frame))
-        )
+            is_item = scan.mode is Mode.STRING and is_compared(frame, self.nodes)
+            return (is_item or scan.mode is Mode.IN_KEY) and bool(self._crossing_tokens())
+        return self._is_tight(scan) or (self.is_tight and self._may_restrict_next(frame))
 
     def is_quiet(self, words: NDArray[np.int32], scan: ScanState) -> bool:
         """Whether `restrict` surely leaves ``words`` alone, as it mostly does: cheaper than to restrict them."""
-        if self.is_tight or scan.mode is Mode.IN_KEY or is_compared(scan.frame, self.nodes):
-            return False
-        return not any(is_allowed(words, i) for i in self.direct.boundary_candidates(scan))
+        return not (self.is_tight or self._is_tight(scan) or self.direct.repeating(words, scan))
 
     def _crossing_tokens(self) -> Sequence[int]:
         return self.tokens.member_crossings if self.tight_keys else ()
@@ -90,6 +88,8 @@ class LookaheadDuplicates:
     def restrict(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
         """Clear the tokens that complete a duplicate, and those that can only lead to one.
 
+        ``words`` is one row as the engine filled it, without bits past the vocabulary and without end tokens;
+        ``matcher`` is at the same position and is only copied.
         If no token would be left, ``words`` stays as it is where the schema's report announces such duplicates;
         otherwise `LimitExceeded` is raised: the dead end began further back than the search looks ahead.
         """
@@ -126,7 +126,7 @@ class LookaheadDuplicates:
         search = _Search(_MAX_POSITIONS)
         of = self.tokens.token_bytes
         free: set[bytes] = set()  # the prefixes of all tokens that are no dead end
-        candidates = [i for i in self._toward_duplicates(scan) if is_allowed(words, i)]
+        candidates = allowed_of(words, self._toward_duplicates(scan))
         dead_ends: list[int] = []
         for i in sorted(candidates, key=lambda i: len(of[i]), reverse=True):
             if of[i] in free:
@@ -281,11 +281,11 @@ class LookaheadDuplicates:
         if matcher.is_error():
             return None
         self.direct.clear(words, after)
-        ids = [i for i in self._toward_duplicates(after) if is_allowed(words, i)]
+        ids = allowed_of(words, self._toward_duplicates(after))
         others = words.copy()
         clear_ids(others, ids)
         if after.mode is Mode.KEY:
-            blanks = [i for i in self.tokens.blanks if is_allowed(others, i)]
+            blanks = allowed_of(others, self.tokens.blanks)
             clear_ids(others, blanks)
             if not ids:  # one is enough: the same follows each
                 ids = blanks[:1]
@@ -303,8 +303,8 @@ class LookaheadDuplicates:
     def _clear_next(self, words: NDArray[np.int32], scan: ScanState, frame: ScanFrame, matcher: Any) -> None:
         search = _Search(_MAX_POSITIONS)
         crossed = self._crossing_tokens()
-        for i in (*crossed, *self.tokens.next_value_beginnings):
-            after = self._next(words, scan, i)
+        for i in allowed_of(words, (*crossed, *self.tokens.next_value_beginnings)):
+            after = self._next(scan, i)
             if (
                 after is not None
                 and after.text
@@ -312,15 +312,13 @@ class LookaheadDuplicates:
                 and self._is_dead_end(scan, i, matcher, search)
             ):
                 clear_ids(words, (i,))
-        for i in self.tokens.commas if self._may_be_exhausted(frame) else crossed:
-            after = self._next(words, scan, i)
+        for i in allowed_of(words, self.tokens.commas if self._may_be_exhausted(frame) else crossed):
+            after = self._next(scan, i)
             if after is not None and after.frame is not None and self._is_exhausted(after.frame, i, scan, matcher):
                 clear_ids(words, (i,))
 
-    def _next(self, words: NDArray[np.int32], scan: ScanState, token_id: int) -> ScanState | None:
-        """Return the state after an allowed token that leads to the next key or item, or into it; else None."""
-        if not is_allowed(words, token_id):
-            return None
+    def _next(self, scan: ScanState, token_id: int) -> ScanState | None:
+        """Return the state after a token that leads to the next key or item, or into it; else None."""
         after = feed(scan, self.tokens.token_bytes[token_id], self.nodes)
         if after.frame is None:
             return None

@@ -61,11 +61,11 @@ class PersistentSet:
     Immutable: `with_value` returns a set with one more value that shares the earlier ones.
     """
 
-    __slots__ = ("_before", "_runs", "_size", "_value")
+    __slots__ = ("_runs", "_size", "before", "value")
 
     def __init__(self, value: object = None, before: PersistentSet | None = None) -> None:
-        self._value = value
-        self._before = before
+        self.value = value  #: the latest
+        self.before = before  #: the set without the latest; None for the empty set
         self._size: int = 0 if before is None else before._size + 1
         self._runs: tuple[_Run, ...] | None = () if before is None else None
 
@@ -75,18 +75,18 @@ class PersistentSet:
     def __iter__(self) -> Iterator[object]:
         """The values, latest first."""
         at = self
-        while at._before is not None:
-            yield at._value
-            at = at._before
+        while at.before is not None:
+            yield at.value
+            at = at.before
 
     def __contains__(self, value: object) -> bool:
         at = self
         for _ in range(_FEW):  # the latest are looked at one by one: no runs are made for a few values
-            if at._runs is not None or at._before is None:
+            if at._runs is not None or at.before is None:
                 break
-            if at._value == value:
+            if at.value == value:
                 return True
-            at = at._before
+            at = at.before
         return any(value in run.values for run in at._all_runs())
 
     def __len__(self) -> int:
@@ -107,6 +107,14 @@ class PersistentSet:
             found += run.sorted_texts[start:end]
         return found
 
+    def has_prefix(self, prefix: bytes) -> bool:
+        """Whether a key, or the text of an item, has this prefix."""
+        for run in self._all_runs():
+            at = bisect_left(run.sorted_texts, prefix)
+            if at < len(run.sorted_texts) and run.sorted_texts[at].startswith(prefix):
+                return True
+        return False
+
     def has_text(self, text: bytes) -> bool:
         """Whether ``text`` is a key, or the text of an item."""
         return any(text in run.texts for run in self._all_runs())
@@ -120,11 +128,11 @@ class PersistentSet:
         at, later = self, []
         while at._runs is None:
             later.append(at)
-            assert at._before is not None
-            at = at._before
+            assert at.before is not None
+            at = at.before
         runs = at._runs
         for at in reversed(later):
-            runs = at._runs = _added(runs, at._value)
+            runs = at._runs = _added(runs, at.value)
         return runs
 
 

@@ -10,12 +10,11 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.bitmask import from_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.watchers.boundary_tokens import BoundaryTokens
 from guided.watchers.json_scanner import NUMBER_BYTES
 
-__all__ = ["PrefixTokens", "VocabularyIndex", "clear_ids"]
+__all__ = ["PrefixTokens", "VocabularyIndex"]
 
 _UNCLOSED = rb'(?:[^"\\]|\\.)*\\?'  # the content of an unclosed string
 
@@ -101,7 +100,14 @@ class VocabularyIndex:
         return full[_table(letters)[text[starts[full]]]]
 
     @cached_property
-    def number_ends(self) -> dict[bytes, NDArray[np.int32]]:
+    def is_plain(self) -> bytes:
+        """By id: 1 if the token neither ends a string nor has an escape in it."""
+        found = np.ones(len(self.token_bytes), dtype=np.uint8)
+        found[self._holding(b'"\\')] = 0
+        return found.tobytes()
+
+    @cached_property
+    def number_ends(self) -> dict[bytes, list[int]]:
         """Tokens that end a number, by the part of the number that they add."""
         ending = re.compile(rb"([-+.0-9eE]*)[,\]}\s]")
         groups: dict[bytes, list[int]] = {}
@@ -109,7 +115,7 @@ class VocabularyIndex:
             found = ending.match(self.token_bytes[i])
             if found is not None:
                 groups.setdefault(found.group(1), []).append(i)
-        return {prefix: self._row(ids) for prefix, ids in groups.items()}
+        return groups
 
     @cached_property
     def after_numbers(self) -> list[int]:
@@ -117,10 +123,10 @@ class VocabularyIndex:
         return [i for data in (b",", b", ", b"}", b"]") for i in self.ids.get(data, ())[:1]]
 
     @cached_property
-    def exponents_of_zero(self) -> NDArray[np.int32]:
+    def exponents_of_zero(self) -> list[int]:
         """Tokens that write an exponent after nothing but zeros."""
         exponent = re.compile(rb"[-\s.0]*[eE]")
-        return self._row(i for i in self._holding(b"eE").tolist() if exponent.match(self.token_bytes[i]))
+        return [i for i in self._holding(b"eE").tolist() if exponent.match(self.token_bytes[i])]
 
     @cached_property
     def key_beginnings(self) -> PrefixTokens:
@@ -207,17 +213,6 @@ class VocabularyIndex:
                 break
             found.append(i)
         return found
-
-    def _row(self, ids: Iterable[int]) -> NDArray[np.int32]:
-        return from_ids(ids, len(self.token_bytes))
-
-
-def clear_ids(words: NDArray[np.int32], ids: Iterable[int]) -> None:
-    """Clear the bits of ``ids`` in one row of a bitmask."""
-    view = words.view(np.uint32)
-    for i in ids:
-        if is_allowed(words, i):
-            view[i >> 5] &= np.uint32(~(1 << (i & 31)) & 0xFFFFFFFF)
 
 
 def _table(letters: bytes) -> NDArray[np.bool_]:

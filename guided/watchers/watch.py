@@ -17,7 +17,8 @@ from guided.tracking.commit_log import CommitLog
 from guided.tracking.regions import Position, RegionMap, symbols_of
 from guided.watchers.call_values import CallValueTable
 from guided.watchers.json_scanner import ScanState, feed, read_value
-from guided.watchers.value_watch import ValueWatcher
+from guided.watchers.lookahead_duplicates import LookaheadDuplicates
+from guided.watchers.persistent_set import Mode
 from guided.watchers.vocabulary_index import VocabularyIndex
 
 __all__ = ["SequenceWatcher"]
@@ -28,7 +29,7 @@ _BEGIN = ScanState()
 class _Record(NamedTuple):
     """The state after one token: the value being written, if any, and the position in the tool calls, if there."""
 
-    value: ValueWatcher | None = None
+    value: LookaheadDuplicates | None = None
     scan: ScanState = _BEGIN
     call: Position | None = None
 
@@ -46,10 +47,11 @@ class SequenceWatcher:
     def __init__(self, plan: Plan, regions: RegionMap, entry: int, tokens: VocabularyIndex) -> None:
         self.tokens = tokens
         self.regions = regions
-        self._response = ValueWatcher(plan.watchers, tokens) if plan.watchers else None
+        self._response = LookaheadDuplicates(plan.watchers, tokens) if plan.watchers else None
         self._calls = CallValueTable(plan.call_values) if plan.call_values else None
-        self._values = [ValueWatcher(s.watchers, tokens) if s.is_value else None for s in plan.call_values]
+        self._values = [LookaheadDuplicates(s.watchers, tokens) if s.is_value else None for s in plan.call_values]
         name = regions.regions[entry].name
+        self._asked, self._answer = _IDLE, False  # the record that `may_restrict` was asked about, and its answer
         #: the state before the first token, then one per token
         self._records = [_Record(self._response) if name is RegionName.RESPONSE else _IDLE]
 
@@ -62,8 +64,8 @@ class SequenceWatcher:
 
     def _follow(self, log: CommitLog) -> None:
         """Read the tokens of ``log`` that are new."""
-        for i in range(len(self._records) - 1, len(log.tokens)):
-            self._read(log, i)
+        while len(self._records) <= len(log.tokens):
+            self._read(log, len(self._records) - 1)
 
     def _read(self, log: CommitLog, number: int) -> None:
         """Read token number ``number`` of ``log``."""
@@ -72,7 +74,9 @@ class SequenceWatcher:
         last = records[-1]
         response = self._response
         if before is after and last.value is response is not None and last.call is None:  # the usual case
-            scan = feed(last.scan, self.tokens.token_bytes[token_id], response.nodes)
+            scan = last.scan
+            if scan.mode is not Mode.STRING or scan.escaped or response.nodes or not self.tokens.is_plain[token_id]:
+                scan = feed(scan, self.tokens.token_bytes[token_id], response.nodes)
             records.append(last if scan is last.scan else _Record(response, scan))
             return
         region = regions.region_number(after)
@@ -128,11 +132,28 @@ class SequenceWatcher:
         twin._records = self._records.copy()
         return twin
 
+    def free_run(self, log: CommitLog, tokens: list[int]) -> list[int]:
+        """Return those of the ``tokens``, forced after ``log``, before which no mask need be restricted.
+
+        Inside a value these are all if they write nothing twice; elsewhere, those before a value that could.
+        """
+        self._follow(log)
+        value, scan, _ = self._records[-1]
+        texts = [self.tokens.token_bytes[i] for i in tokens]
+        if value is None:
+            end = next((i for i, text in enumerate(texts) if b"{" in text or b"[" in text), len(texts))
+            return tokens[:end]
+        after = feed(scan, b"".join(texts), value.nodes)
+        return [] if after.is_duplicate or after.is_complete else tokens
+
     def may_restrict(self, log: CommitLog) -> bool:
         """Whether `restrict` could remove a token after those of ``log``."""
         self._follow(log)
-        value, scan, _ = self._records[-1]
-        return value is not None and value.may_restrict(scan)
+        record = self._records[-1]
+        if record is not self._asked:  # inside a string that is compared with nothing it stays the same
+            self._asked = record
+            self._answer = record.value is not None and record.value.may_restrict(record.scan)
+        return self._answer
 
     def is_quiet(self, words: NDArray[np.int32]) -> bool:
         """Whether `restrict` surely leaves ``words`` alone; call it after `may_restrict`."""
@@ -140,7 +161,7 @@ class SequenceWatcher:
         return value is None or value.is_quiet(words, scan)
 
     def restrict(self, words: NDArray[np.int32], matcher: Any) -> None:
-        """Clear the forbidden tokens in ``words``; call it after `may_restrict`.  See `ValueWatcher.restrict`."""
+        """Clear the forbidden tokens in ``words``, as `LookaheadDuplicates.restrict`; call it after `may_restrict`."""
         value, scan, _ = self._records[-1]
         if value is not None:
             value.restrict(words, scan, matcher)

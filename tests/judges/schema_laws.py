@@ -28,11 +28,11 @@ from grammars.values.report import ReportRow
 from guided.bitmask import allowed_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
-from guided.validation.validate import Verdict, judge
 from special_tokens.errors import LimitExceeded
 from tests.judges.schema_causes import unexcused
 from tests.judges.schema_masks import Compiled, Judge
 from tests.judges.schema_ways import excuses, in_named_order, speaks_of_order
+from tests.judges.validators import Verdict, judge
 
 __all__ = ["Breach", "Walked", "accepted_in_some_order", "byte_judge", "honest", "walk"]
 

@@ -18,12 +18,12 @@ import pytest
 
 from grammars.json_schema.build import Outcome, ReportRow
 from grammars.shortest.subschema_texts import ShortestTexts
-from guided.validation.validate import judge as verdicts_on
 from special_tokens.errors import GuidedError
 from tests.judges.schema_causes import unexcused, violated, violations
 from tests.judges.schema_laws import Walked, byte_judge, honest, walk
 from tests.judges.schema_masks import Compiled, Judge
 from tests.judges.schema_scorer import scorer_module
+from tests.judges.validators import judge as verdicts_on
 
 
 @pytest.fixture(scope="module")

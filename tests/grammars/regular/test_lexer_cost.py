@@ -14,10 +14,10 @@ from grammars.regular.languages import NONE, inter, matches, neg, rep, shortest,
 from grammars.regular.lexer_cost import LexerCost, affordable_superset, estimate_lexer_cost
 from grammars.regular.syntax.ecma import language
 from grammars.regular.terms import ANY
-from guided.validation.validate import judge as verdicts
 from special_tokens.errors import SchemaError
 from tests.judges.schema_laws import byte_judge, honest
 from tests.judges.schema_masks import Judge
+from tests.judges.validators import judge as verdicts
 
 
 @pytest.fixture(scope="module")

@@ -24,10 +24,10 @@ from grammars.shortest.subschema_texts import ShortestTexts, subschemas
 from grammars.values.constraints import Choice, JsonSchema
 from grammars.values.format import Format
 from grammars.values.json_pointer import unescaped
-from guided.validation.validate import judge
 from special_tokens.errors import SchemaError, ToolError
 from tests.cases import seeds
 from tests.guided.inspect.test_shortest_laws import schema_of, small_values
+from tests.judges.validators import judge
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 TOKENS = small_tokens(small_tokenizer(MARKERS))

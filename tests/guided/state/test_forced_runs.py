@@ -16,6 +16,7 @@ from grammars.values.format import Ends, Format, ReasoningFormat
 from guided.bitmask import allowed_ids, num_words
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
+from guided.watchers.watch import SequenceWatcher
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 THINKING = Format(
@@ -161,6 +162,26 @@ def test_a_long_constant_is_worked_out_once() -> None:
         num_forced += 1
     assert num_forced == state.counters.forced > 200
     assert matcher.asked <= 5
+
+
+def test_a_watched_constant_is_worked_out_once_where_it_repeats_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside the run the watcher is not asked: one reading of the whole run has shown that it repeats nothing."""
+    text = small_tokenizer(MARKERS, special=("<|im_end|>",))
+    engine = Engine(text, small_tokens(text))
+    name = "constant" * 50
+    schema = {"type": "object", "properties": {name: {"const": name}}, "required": [name]}
+    state = GuidanceState(plan_of(engine, JsonSchema(schema)), engine)
+    assert state.plan.watchers
+    matcher = state._matcher.current = Counting(state._matcher.current)
+    asked = []
+    plain = SequenceWatcher.may_restrict
+    monkeypatch.setattr(SequenceWatcher, "may_restrict", lambda *args: asked.append(args) or plain(*args))
+    state.commit(engine.tokenize('{"'))
+    while (forced := state.token_mask().forced) is not None:
+        state.commit([forced])
+    assert state.counters.forced > 200
+    assert matcher.asked <= 5
+    assert len(asked) <= 10
 
 
 def test_whether_a_run_begins_is_learnt(engine: Engine) -> None:

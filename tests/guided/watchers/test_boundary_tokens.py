@@ -14,7 +14,7 @@ from grammars.values.watchers import UniqueNode, UniqueWatch
 from guided.bitmask import from_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.watchers.json_scanner import Mode, ScanState, feed
-from guided.watchers.value_watch import ValueWatcher
+from guided.watchers.lookahead_duplicates import LookaheadDuplicates
 from guided.watchers.vocabulary_index import VocabularyIndex
 from tests.cases import seeds
 
@@ -74,7 +74,7 @@ def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNod
     pieces |= {text[at : at + size] for text, at, size in cuts}
     tokens = VocabularyIndex(lambda: [b"", *sorted(pieces)])
     every = from_ids(range(1, len(tokens.token_bytes)), len(tokens.token_bytes))
-    watch = ValueWatcher([UniqueWatch(nodes)], tokens)
+    watch = LookaheadDuplicates([UniqueWatch(nodes)], tokens)
     repeats = taken = 0
     for text, at, size in cuts:
         scan = feed(ScanState(), text[:at], nodes)

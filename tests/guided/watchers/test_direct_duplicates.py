@@ -21,7 +21,10 @@ from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from guided.validation.validate import violations
+from guided.watchers import direct_duplicates
 from guided.watchers.json_escapes import canonical, decoded, escaped_forms, unfinished_escape
+from guided.watchers.json_scanner import ScanState, feed
+from guided.watchers.lookahead_duplicates import LookaheadDuplicates
 from special_tokens.errors import SchemaError
 from tests.cases import costly
 from tests.judges.plans import END, plan_of
@@ -137,7 +140,11 @@ FEW = keys("^[ab]{1,2}$")
         (FREE, r'{"\u000a": 1, "\n": 1}', False),
         (FREE, r'{"\u000a": 1, "\u000A": 1}', False),
         (FREE, r'{"a\u001fb": 1, "a\u001Fb": 1}', False),
-        (FREE, r'{"a\u001fb": 1, "a\u001f": 1}', False),  # each text has one spelling
+        (keys("^a\x1fb?$"), r'{"a\u001fb": 1, "a\u001f": 1}', True),
+        (keys("^a\x1fb?$"), r'{"a\u001fb": 1, "a\u001fb": 1}', False),
+        (FREE, r'{"a\u001fb": 1, "a\u001F": 1}', False),  # each text has one spelling
+        (keys("^[\x1e\x1f]{1,2}$"), r'{"\u001f\u001e": 1, "\u001f": 1}', True),
+        (keys("^[\x1e\x1f]{1,2}$"), r'{"\u001f\u001e": 1, "\u001f\u001e": 1}', False),
         (FREE, r'{"\n\t": 1, "\n\f": 1}', True),
         (FREE, r'{"\n\n\t": 1, "\u000a\n\u0009": 1}', False),
         (INTEGERS, r'{"\b": 1, "\u0008": 1}', False),
@@ -185,6 +192,51 @@ def test_an_object_closes_when_no_key_is_left(
         twin.commit([i])
         assert twin.is_stopped or allowed_ids(twin.mask()), text + data
         assert not twin.is_stopped or not (text + data).endswith(b",")
+
+
+def work(monkeypatch: pytest.MonkeyPatch, engine: Engine, schema: Any, text: str) -> tuple[int, int, int]:
+    """Return the number of masks for ``text``, of those that are restricted, and of tokens scanned for them."""
+    restricted, scanned = [], []
+
+    def restrict(self: LookaheadDuplicates, *args: Any) -> None:
+        restricted.append(args)
+        plain(self, *args)
+
+    def scan(*args: Any) -> ScanState:
+        scanned.append(args)
+        return feed(*args)
+
+    plain = LookaheadDuplicates.restrict
+    monkeypatch.setattr(LookaheadDuplicates, "restrict", restrict)
+    monkeypatch.setattr(direct_duplicates, "feed", scan)
+    assert accepts(engine, schema, text)
+    return len(engine.tokenize(text)), len(restricted), len(scanned)
+
+
+NESTED = (
+    '{"name": "the name", "kind": 12.5, "nested": {"name": [1, {"names": "\\n"}], "nam": {}}, "names": ["name", null]}'
+)
+
+
+def test_only_a_mask_that_may_end_a_written_key_is_restricted(
+    monkeypatch: pytest.MonkeyPatch, byte_tokens: Engine
+) -> None:
+    """The one place is that after `"name` of the last key; no token has to be scanned."""
+    num_masks, *found = work(monkeypatch, byte_tokens, FREE, NESTED)
+    assert num_masks == len(NESTED)
+    assert found == [1, 0]
+
+
+@pytest.mark.parametrize("name", ["smollm2", "qwen3", "gpt4o"])
+def test_hardly_a_token_is_scanned_on_a_real_vocabulary(
+    real_engine: Callable[[str], Engine], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Thousands of its tokens have a quote in them, and hundreds write a whole string."""
+    assert work(monkeypatch, real_engine(name), FREE, NESTED)[1:] == (0, 0)
+    again = '{"id": 1, "name": "a", "nested": [{"id": 1, "name": "id"}], "a": {"b": {"id": 2, "id2": 3}}, "i": 1}'
+    num_masks, num_restricted, num_scanned = work(monkeypatch, real_engine(name), FREE, again)
+    assert num_restricted <= 2
+    assert num_scanned <= num_masks
 
 
 def test_the_watcher_knows_how_soon_keys_are_used_up() -> None:

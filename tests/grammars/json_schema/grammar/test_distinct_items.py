@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from grammars.json_schema.build import build
-from guided.validation.validate import judge as validators
 from special_tokens.errors import SchemaError
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
+from tests.judges.validators import judge as validators
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 
 from grammars.json_schema.build import build
 from guided.bitmask import is_allowed
-from guided.validation.validate import judge as verdicts
 from special_tokens.errors import SchemaError
 from tests.cases import seeds
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Compiled, Judge
+from tests.judges.validators import judge as verdicts
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from grammars.json_schema.build import Outcome, build
 from grammars.regular.languages import matches
 from grammars.regular.syntax.case_folding import _classes, case_folded
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
-from guided.validation.validate import judge as verdicts
 from special_tokens.errors import SchemaError
 from tests.judges.schema_laws import byte_judge, honest
 from tests.judges.schema_masks import Judge
+from tests.judges.validators import judge as verdicts
 
 
 @pytest.fixture(scope="module")

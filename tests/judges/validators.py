@@ -1,0 +1,59 @@
+"""Two validators as judges: the product's, and where it is installed jsonschema-rs, which reads patterns as ECMA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from jsonschema_specifications import REGISTRY
+
+from grammars.json_schema.document.dialects import dialect_of
+from grammars.values.json_pointer import pointer_of
+from guided.validation import validate
+from guided.validation.validate import Verdict, needed_documents
+
+try:
+    import jsonschema_rs
+except ImportError:
+    jsonschema_rs = None
+
+__all__ = ["Verdict", "judge"]
+
+_KINDS = {
+    4: "Draft4Validator",
+    6: "Draft6Validator",
+    7: "Draft7Validator",
+    8: "Draft201909Validator",
+    9: "Draft202012Validator",
+}
+_MOST = 20
+
+
+def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None) -> tuple[Verdict, ...]:
+    """Return the verdicts of both; what takes the first one too long is not asked of the second, which has no limit."""
+    found = validate.judge(schema, value, documents=documents)
+    has_no_end = ("Unfinished: not finished", "RecursionError")
+    if jsonschema_rs is None or not found or found[0].failure.startswith(has_no_end):
+        return found
+    try:
+        return (*found, Verdict("jsonschema-rs", tuple(_violations(schema, value, documents or {}))))
+    except BaseException as error:  # a panic is no `Exception`
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        return (*found, Verdict("jsonschema-rs", None, f"{type(error).__name__}: {error}"))
+
+
+def _violations(schema: Any, value: Any, documents: Mapping[str, Any]) -> list[str]:
+    dialect = dialect_of(schema)
+    needed = needed_documents(schema, documents)
+    others = [(uri, validate._document(one, dialect_of(one, dialect))) for uri, one in needed.items()]
+    validator = getattr(jsonschema_rs, _KINDS[dialect.order])(
+        validate._without_openapi(schema, dialect),
+        validate_formats=True,
+        retriever=lambda uri: REGISTRY[uri.removesuffix("#")].contents,
+        registry=jsonschema_rs.Registry(others) if others else None,
+        pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000_000),
+    )
+    errors = islice(validator.iter_errors(value), _MOST)
+    return [f"{pointer_of(list(error.instance_path)) or 'the value'}: {error.message[:300]}" for error in errors]
