@@ -48,20 +48,22 @@ class Preference(NamedTuple):
 
     ``first_bytes`` are extra costs of beginning a JSON value with a byte.  ``forced_cost`` is the cost of a byte that
     must come; that of a chosen one is 1.  It is less, because forced bytes are mostly parts of longer tokens.
-    ``takes_known``: a known text of a response is written wherever one fits.
+    ``takes_known``: a known text of a response is written wherever one fits.  ``heeds_extra``: whether `Candidate.extra`
+    counts.
     """
 
     first_bytes: Mapping[int, float]
     forced_cost: float = _FORCED
     takes_known: bool = False
+    heeds_extra: bool = True
 
     @property
     def values_alone(self) -> bool:
         """Whether it is the first preference but for where values begin."""
-        return bool(self.first_bytes) and self.forced_cost == _FORCED
+        return bool(self.first_bytes) and self.forced_cost == _FORCED and self.heeds_extra
 
     def cost(self, candidate: Candidate) -> float:
-        cost = 1.0 + self.forced_cost * (len(candidate.symbols) - 1) + candidate.extra
+        cost = 1.0 + self.forced_cost * (len(candidate.symbols) - 1) + candidate.extra * self.heeds_extra
         return cost + self.first_bytes.get(candidate.symbols[0], 0.0) if candidate.begins_value else cost
 
 

@@ -47,6 +47,8 @@ _NEAR = 12
 _POSITIONS = 64
 #: This many symbols of an opening in free text show that a call is begun; fewer are in other text as well.
 _OPENING = 3
+#: The calls, by their openings, of which one must fit where an opening is begun.
+_MOST_LEADS = 8
 #: The names in a note, and what one is made of; tokens before a refused one in which its name may have begun.
 _MOST_NAMES, _NAME, _NAME_TOKENS = 3, re.compile(r"[\w.-]+"), 16
 
@@ -277,21 +279,26 @@ class LandingControl:
         region, most = places.region(place), self.max_tokens - state.num_tokens - 1
         most -= self._reserved(region)
         begun = state.regions.matched(place.position) if region is RegionName.CONTENT else 0
-        lead: tuple[int, ...] = ()
-        if begun >= (_OPENING if most > 0 else 1) and is_free(state):
-            lead = state.regions.rest_of_exit(place.position)
+        is_call = begun >= (_OPENING if most > 0 else 1) and is_free(state)
+        leads = state.regions.rests_of_exits(place.position, _MOST_LEADS) if is_call else [()]
         kept = self._finder.kept(cursor, here.path, token, place)
-        if kept is not None and kept.size <= most and tuple(kept.symbols[: len(lead)]) == lead:
+        is_kept = kept is not None and any(tuple(kept.symbols[: len(lead)]) == lead for lead in leads)
+        if kept is not None and is_kept and kept.size <= most:
             return kept
         effort.spend(_TRIED)
         after = self._finder.after(cursor, token, place._replace(is_refused=False))
         if after is None:
             return None
-        if after.state.is_stopped or (not lead and is_free(after.state)):
+        if after.state.is_stopped or (not is_call and is_free(after.state)):
             return NOTHING
         effort.cost = 4.0 * most + 32
-        found = self._finder.find(after, here.path, most, effort, written=len(symbols), lead=lead)
-        return found.path if found.path is not None or found.is_certain else _UNKNOWN
+        is_certain = True
+        for lead in leads:
+            found = self._finder.find(after, here.path, most, effort, written=len(symbols), lead=lead)
+            if found.path is not None:
+                return found.path
+            is_certain = is_certain and found.is_certain
+        return None if is_certain else _UNKNOWN
 
     # -- what the budget decided
 

@@ -39,7 +39,7 @@ __all__ = ["Landing", "LandingSearch", "num_tokens", "write"]
 _PREFERENCES = (
     Preference({}),
     Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), forced_cost=1.0),
-    Preference(dict.fromkeys(b'0123456789-"', 2.0)),
+    Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
 _KNOWN = Preference({}, takes_known=True)
 #: Places of the first search for a whole answer, after which texts of the response are worked out from its format.

@@ -143,16 +143,17 @@ class RegionMap:
         """Symbols of a possible exit that have been read so far."""
         return self._states[position.state].depth[position.node]
 
-    def rest_of_exit(self, position: Position) -> tuple[int, ...]:
-        """Return the fewest symbols that complete an exit of which `matched` symbols have been read."""
-        state = self._states[position.state]
+    def rests_of_exits(self, position: Position, most: int) -> list[tuple[int, ...]]:
+        """Return what is left of the exits that have been begun: at most ``most`` of them, the shortest ones."""
+        state, rests = self._states[position.state], list[tuple[int, ...]]()
         todo: deque[tuple[int, tuple[int, ...]]] = deque([(position.node, ())])
-        while todo:
+        while todo and len(rests) < most:
             node, rest = todo.popleft()
-            if (found := state.output[node]) is not None and found.exit is not None:
-                return rest
+            found = state.output[node]
+            if found is not None and found.exit is not None:
+                rests.append(rest)
             todo.extend((after, (*rest, symbol)) for symbol, after in state.goto[node].items())
-        return ()
+        return rests
 
     def next_of_exits(self, position: Position) -> frozenset[int]:
         """Return the symbols that begin an exit at ``position``, or go on with one that has been begun."""
