@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import chain, groupby
+from typing import TypeAlias, cast
 
 from grammars.regular.languages import EPS, Regular, alt, cat
 
@@ -25,7 +26,7 @@ __all__ = [
 
 
 class InvalidPattern(ValueError):
-    """The pattern is not ECMA-262."""
+    """The pattern is not one of its dialect."""
 
 
 class NotRegular(ValueError):
@@ -69,12 +70,10 @@ END = Boundary("end")
 
 def tree_cat(parts: Sequence[Tree]) -> Tree:
     flat: list[Tree] = []
-    for part in parts:
-        for one in part.parts if isinstance(part, Concatenation) else (part,):
-            if flat and isinstance(one, Regular) and isinstance(flat[-1], Regular):
-                flat[-1] = cat(flat[-1], one)
-            else:
-                flat.append(one)
+    every = chain.from_iterable(part.parts if isinstance(part, Concatenation) else (part,) for part in parts)
+    for _, run in groupby(every, lambda part: isinstance(part, Regular)):
+        several = list(run)
+        flat += [cat(*cast(list[Regular], several))] if isinstance(several[0], Regular) else several
     if not flat:
         return EPS
     return flat[0] if len(flat) == 1 else Concatenation(tuple(flat))
