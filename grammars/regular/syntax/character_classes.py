@@ -10,7 +10,17 @@ from itertools import chain
 from grammars.regular.languages import MAX_CODE_POINT, Ranges, chars, ranges_minus
 from grammars.regular.syntax.ecma_tree import NotRegular
 
-__all__ = ["CLASSES", "DISPUTED_CHARACTERS", "DOT", "EVERY", "WIDE_DOT", "WORD", "category", "has_disputed_classes"]
+__all__ = [
+    "CLASSES",
+    "DISPUTED_CHARACTERS",
+    "DOT",
+    "EVERY",
+    "WIDE_DOT",
+    "WORD",
+    "category",
+    "has_disputed_classes",
+    "writable",
+]
 
 _DIGIT: Ranges = ((0x30, 0x39),)
 WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -95,3 +105,13 @@ def _categories() -> dict[str, list[tuple[int, int]]]:
             found.setdefault(name, []).append((first, code - 1))
             first, name = code, following
     return found
+
+
+_SURROGATES: Ranges = ((0xD800, 0xDFFF),)
+
+
+def writable(ranges: Ranges) -> Ranges:
+    """The class without surrogates, if it separates some of them or holds nothing else."""
+    ((first, last),) = _SURROGATES
+    cuts = any(first <= low <= last or first <= high <= last for low, high in ranges)
+    return ranges_minus(ranges, _SURROGATES) if cuts else ranges

@@ -21,6 +21,7 @@ from grammars.regular.syntax.character_classes import (
     WIDE_DOT,
     category,
     has_disputed_classes,
+    writable,
 )
 from grammars.regular.syntax.ecma_tree import (
     END,
@@ -38,7 +39,6 @@ from grammars.regular.syntax.ecma_tree import (
 __all__ = ["EcmaParser", "has_disputed_case"]
 MAX_GROUPS = 60  #: nested groups; deeper patterns are refused before Python's own stack overflows
 
-_SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
 
@@ -189,7 +189,7 @@ class EcmaParser:
             case "(":
                 return self._group()
             case "[":
-                return chars(_writable(self._class()))
+                return chars(writable(self._class()))
             case "\\":
                 return self._escape()
             case "*" | "+" | "?":
@@ -200,8 +200,8 @@ class EcmaParser:
         if self.ignore_case:
             both = self._folded(((code, code),))
             if both != ((code, code),):
-                return chars(_writable(both))
-        return chars(_writable(((code, code),))) if 0xD800 <= code <= 0xDFFF else text(chr(code))
+                return chars(writable(both))
+        return chars(writable(((code, code),))) if 0xD800 <= code <= 0xDFFF else text(chr(code))
 
     def _folded(self, ranges: Ranges) -> Ranges:
         """The class, with the letters of other case where case is ignored."""
@@ -282,7 +282,7 @@ class EcmaParser:
             raise NotRegular("a back-reference")
         found = self._escaped_class()
         if found is not None:
-            return chars(_writable(found))
+            return chars(writable(found))
         return self._char(self._escaped_char())
 
     def _escaped_class(self) -> Ranges | None:
@@ -379,13 +379,6 @@ class EcmaParser:
             return 8
         found = self._escaped_class()
         return found if found is not None else self._escaped_char()
-
-
-def _writable(ranges: Ranges) -> Ranges:
-    """The class without surrogates, if it separates some of them or holds nothing else."""
-    ((first, last),) = _SURROGATES
-    cuts = any(first <= low <= last or first <= high <= last for low, high in ranges)
-    return ranges_minus(ranges, _SURROGATES) if cuts else ranges
 
 
 def _code_point(digits: str) -> int:

@@ -1,0 +1,197 @@
+"""Translate patterns of Python's ``re`` into regular languages; ``re`` itself reads them, so its dialect is exact.
+
+What no regular language can say raises `InvalidRegex` with its name and the index of the character where it stands, as
+does what ``re`` refuses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from re import _compiler, _constants, _parser  # type: ignore[attr-defined]  # the only way to a pattern's tree
+from typing import Any
+
+from grammars.regular.backtracking import no_nested_set_warnings
+from grammars.regular.languages import EPS, NONE, Ranges, Regular, chars, ranges_minus, rep, text
+from grammars.regular.syntax.assertions import lowered
+from grammars.regular.syntax.case_folding import cased_text
+from grammars.regular.syntax.character_classes import EVERY, WIDE_DOT, writable
+from grammars.regular.syntax.ecma_tree import (
+    END,
+    START,
+    Boundary,
+    LookAround,
+    NotRegular,
+    Repetition,
+    Tree,
+    tree_alt,
+    tree_cat,
+)
+from grammars.regular.syntax.rust import MAX_COUNT, MAX_PATTERN, InvalidRegex
+
+__all__ = ["language", "parse"]
+
+#: What no regular language can say, by the name of its item in the tree of ``re``.
+_REFUSED = {
+    "GROUPREF": "a back-reference",
+    "GROUPREF_EXISTS": "a conditional group",
+    "ATOMIC_GROUP": "an atomic group",
+    "POSSESSIVE_REPEAT": "a possessive repeat",
+}
+_COUNT = r"\{[0-9]*,?[0-9]*\}"
+#: The tokens of a pattern, to find where one of these stands.
+_TOKENS = re.compile(
+    r"(?P<GROUPREF>\\[1-9]|\(\?P=)|(?P<assertion>\(\?<?[=!]|\\[bBAZ]|[\^$])|\\.|\[\^?\]?(?:\\.|[^\\\]])*\]"
+    rf"|(?P<GROUPREF_EXISTS>\(\?\()|(?P<ATOMIC_GROUP>\(\?>)|(?P<POSSESSIVE_REPEAT>(?:[*+?]|{_COUNT})\+)"
+    rf"|(?P<count>{_COUNT})|.",
+    re.DOTALL,
+)
+_LAST_LINE = LookAround(True, False, tree_alt([END, tree_cat([text("\n"), END])]))
+_ANCHORS: dict[str, Tree] = {
+    "AT_BEGINNING": START,
+    "AT_BEGINNING_STRING": START,
+    "AT_END": _LAST_LINE,
+    "AT_END_STRING": END,
+    "AT_BOUNDARY": Boundary("word"),
+    "AT_NON_BOUNDARY": Boundary("no word"),
+}
+_OF_LINES: dict[str, Tree] = {
+    "AT_BEGINNING": tree_alt([START, LookAround(False, False, text("\n"))]),
+    "AT_END": LookAround(True, False, tree_alt([END, text("\n")])),
+}
+_CLASSES = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w"}
+
+
+@lru_cache(maxsize=2_000)
+def language(pattern: str, flags: int = 0, *, search: bool = False) -> Regular:
+    """Return the texts that the whole pattern matches, or, with ``search``, in which it is found.
+
+    ``flags`` are those of ``re``.  Raises `InvalidRegex`.
+    """
+    tree = parse(pattern, flags)
+    if isinstance(tree, Regular) and not search:
+        return tree
+    word = _class("WORD", bool(_read(pattern, flags).state.flags & re.ASCII))
+    try:
+        return lowered(tree if search else tree_cat([START, tree, END]), word)
+    except NotRegular as error:
+        raise InvalidRegex(f"{error} is not supported", _place_of("assertion", pattern)) from None
+
+
+def parse(pattern: str, flags: int = 0) -> Tree:
+    """Return the tree of a pattern, regular if the pattern has no assertions.  Raises `InvalidRegex`."""
+    if len(pattern) > MAX_PATTERN:
+        raise InvalidRegex(f"the pattern has {len(pattern)} characters, more than {MAX_PATTERN}", 0)
+    try:
+        items = _read(pattern, flags)
+        return _Reader(pattern).sequence(items, items.state.flags)
+    except RecursionError:
+        raise InvalidRegex("groups are nested too deep", 0) from None
+
+
+@lru_cache(maxsize=64)
+def _read(pattern: str, flags: int) -> Any:
+    try:
+        with no_nested_set_warnings(pattern):
+            re.compile(pattern, flags)
+            return _parser.parse(pattern, flags)
+    except re.error as error:
+        at = _place_of("assertion", pattern) if error.pos is None else error.pos
+        raise InvalidRegex(error.msg, at) from None
+    except ValueError as error:
+        raise InvalidRegex(str(error), 0) from None
+    except OverflowError:
+        counts = (found for found in _TOKENS.finditer(pattern) if found["count"])
+        large = (found.start() for found in counts if any(int(n) > MAX_COUNT for n in re.findall("[0-9]+", found[0])))
+        raise InvalidRegex(f"a repeat of more than {MAX_COUNT} times", next(large, 0)) from None
+
+
+def _place_of(name: str, pattern: str) -> int:
+    """The index of the first token of a kind."""
+    return next((found.start() for found in _TOKENS.finditer(pattern) if found[name]), 0)
+
+
+class _Reader:
+    """Turns the tree of ``re`` into one of `grammars.regular.syntax.ecma_tree`."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+
+    def sequence(self, items: Sequence[Any], flags: int) -> Tree:
+        parts: list[Tree] = []
+        literal: list[str] = []  # joined at the end: long literals would be quadratic otherwise
+        for op, argument in items:
+            part = self.item(str(op), argument, flags)
+            if isinstance(part, Regular) and part.op == "words" and len(part.args) == 1:
+                literal.extend(part.args)
+                continue
+            parts += [text("".join(literal)), part] if literal else [part]
+            literal = []
+        return tree_cat([*parts, text("".join(literal))] if literal else parts)
+
+    def item(self, name: str, argument: Any, flags: int) -> Tree:
+        match name:
+            case "LITERAL" | "NOT_LITERAL" | "IN" | "ANY":
+                found = writable(_characters(name, argument, flags))
+                return text(chr(argument)) if found == ((argument, argument),) else chars(found)
+            case "AT":
+                where = str(argument)
+                return _OF_LINES.get(where, _ANCHORS[where]) if flags & re.MULTILINE else _ANCHORS[where]
+            case "SUBPATTERN":
+                _, added, removed, body = argument
+                return self.sequence(body, (flags | added) & ~removed)
+            case "BRANCH":
+                return tree_alt([self.sequence(option, flags) for option in argument[1]])
+            case "ASSERT" | "ASSERT_NOT":
+                direction, body = argument
+                return LookAround(direction > 0, name == "ASSERT_NOT", self.sequence(body, flags))
+            case "MAX_REPEAT" | "MIN_REPEAT":
+                least, most, items = argument
+                body = self.sequence(items, flags)
+                limit = None if most is _constants.MAXREPEAT else int(most)
+                if isinstance(body, Boundary | LookAround):
+                    return body if least else EPS  # an optional assertion asserts nothing
+                return rep(body, least, limit) if isinstance(body, Regular) else Repetition(body, least, limit)
+            case "FAILURE":
+                return NONE
+        raise InvalidRegex(f"{_REFUSED.get(name, name)} is not supported", _place_of(name, self.pattern))
+
+
+# -- characters
+
+
+def _characters(name: str, argument: Any, flags: int) -> Ranges:
+    """The characters that one item of the tree matches."""
+    if name == "ANY":
+        return EVERY if flags & re.DOTALL else WIDE_DOT
+    is_ascii = bool(flags & re.ASCII)
+    items = argument if name == "IN" else [(_constants.LITERAL, argument)]
+    negated = name == "NOT_LITERAL" or (name == "IN" and items[0][0] is _constants.NEGATE)
+    items = [item for item in items if item[0] is not _constants.NEGATE]
+    found: list[tuple[int, int]] = []
+    for op, value in items:
+        match str(op):
+            case "LITERAL":
+                found.append((value, value))
+            case "RANGE":
+                found.append(value)
+            case _:
+                kind = str(value).rpartition("_")[2]
+                ranges = _class(kind, is_ascii)
+                found += ranges_minus(EVERY, ranges) if "NOT" in str(value) else ranges
+    if flags & re.IGNORECASE:
+        state = _parser.State()
+        state.flags = flags & (re.IGNORECASE | re.ASCII) | (0 if is_ascii else re.UNICODE)
+        leaf = _compiler.compile(_parser.SubPattern(state, [(_constants.IN, items)]), state.flags)
+        found += [(ord(char), ord(char)) for char in cased_text() if leaf.match(char)]
+    merged: Ranges = chars(found).args
+    return ranges_minus(EVERY, merged) if negated else merged
+
+
+@lru_cache(maxsize=6)
+def _class(kind: str, is_ascii: bool) -> Ranges:
+    r"""``\d``, ``\s`` or ``\w``, as ``re`` reads them."""
+    runs = re.compile(_CLASSES[kind] + "+", re.ASCII if is_ascii else 0)
+    every = "".join(map(chr, range(128 if is_ascii else 0x110000)))
+    return tuple((found.start(), found.end() - 1) for found in runs.finditer(every))
