@@ -11,10 +11,12 @@ from grammars.regular.languages import MAX_CODE_POINT, Ranges, chars, ranges_min
 from grammars.regular.syntax.ecma_tree import NotRegular
 
 __all__ = [
+    "CATEGORIES",
     "CLASSES",
     "DISPUTED_CHARACTERS",
     "DOT",
     "EVERY",
+    "SURROGATES",
     "WIDE_DOT",
     "WORD",
     "category",
@@ -37,6 +39,7 @@ _SPACE: Ranges = (
     (0xFEFF, 0xFEFF),
 )
 EVERY: Ranges = ((0, MAX_CODE_POINT),)
+SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 DOT = ranges_minus(EVERY, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)))
 WIDE_DOT = ranges_minus(EVERY, ((0x0A, 0x0A),))
 CLASSES = {"d": _DIGIT, "w": WORD, "s": _SPACE}
@@ -70,6 +73,9 @@ _LONG_NAMES = {
     "Line_Separator": "Zl", "Paragraph_Separator": "Zp", "Other": "C", "Control": "Cc", "cntrl": "Cc",
     "Format": "Cf", "Private_Use": "Co",
 }  # fmt: skip
+
+#: The names of the general categories, the wide ones first.
+CATEGORIES = tuple(sorted({*_LONG_NAMES.values()} - {"LC", "C", "Co"}, key=lambda name: (len(name), name)))
 
 
 def category(name: str) -> Ranges:
@@ -107,11 +113,8 @@ def _categories() -> dict[str, list[tuple[int, int]]]:
     return found
 
 
-_SURROGATES: Ranges = ((0xD800, 0xDFFF),)
-
-
 def writable(ranges: Ranges) -> Ranges:
     """The class without surrogates, if it separates some of them or holds nothing else."""
-    ((first, last),) = _SURROGATES
+    ((first, last),) = SURROGATES
     cuts = any(first <= low <= last or first <= high <= last for low, high in ranges)
-    return ranges_minus(ranges, _SURROGATES) if cuts else ranges
+    return ranges_minus(ranges, SURROGATES) if cuts else ranges

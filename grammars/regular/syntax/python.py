@@ -43,10 +43,10 @@ _COUNT = r"\{[0-9]*,?[0-9]*\}"
 #: The tokens of a pattern, to find where one of these stands.
 _TOKENS = re.compile(
     r"(?P<GROUPREF>\\[1-9]|\(\?P=)|(?P<assertion>\(\?<?[=!]|\\[bBAZ]|[\^$])|\\.|\[\^?\]?(?:\\.|[^\\\]])*\]"
-    rf"|(?P<GROUPREF_EXISTS>\(\?\()|(?P<ATOMIC_GROUP>\(\?>)|(?P<POSSESSIVE_REPEAT>(?:[*+?]|{_COUNT})\+)"
-    rf"|(?P<count>{_COUNT})|.",
+    rf"|(?P<GROUPREF_EXISTS>\(\?\()|(?P<ATOMIC_GROUP>\(\?>)|(?P<POSSESSIVE_REPEAT>(?:[*+?]|{_COUNT})\+)|{_COUNT}|.",
     re.DOTALL,
 )
+_ASCII: Ranges = ((0, 0x7F),)
 _LAST_LINE = LookAround(True, False, tree_alt([END, tree_cat([text("\n"), END])]))
 _ANCHORS: dict[str, Tree] = {
     "AT_BEGINNING": START,
@@ -64,28 +64,29 @@ _CLASSES = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w"}
 
 
 @lru_cache(maxsize=2_000)
-def language(pattern: str, flags: int = 0, *, search: bool = False) -> Regular:
+def language(pattern: str, flags: int = 0, *, search: bool = False, plain_classes: bool = False) -> Regular:
     """Return the texts that the whole pattern matches, or, with ``search``, in which it is found.
 
-    ``flags`` are those of ``re``.  Raises `InvalidRegex`.
+    ``flags`` are those of ``re``.  ``plain_classes``: classes, word boundaries and the other case of ASCII letters are
+    ASCII, as with ``re.ASCII``, while other letters keep their other case.  Raises `InvalidRegex`.
     """
-    tree = parse(pattern, flags)
+    tree = parse(pattern, flags, plain_classes=plain_classes)
     if isinstance(tree, Regular) and not search:
         return tree
-    word = _class("WORD", bool(_read(pattern, flags).state.flags & re.ASCII))
+    word = _class("WORD", plain_classes or bool(_read(pattern, flags).state.flags & re.ASCII))
     try:
         return lowered(tree if search else tree_cat([START, tree, END]), word)
     except NotRegular as error:
         raise InvalidRegex(f"{error} is not supported", _place_of("assertion", pattern)) from None
 
 
-def parse(pattern: str, flags: int = 0) -> Tree:
+def parse(pattern: str, flags: int = 0, *, plain_classes: bool = False) -> Tree:
     """Return the tree of a pattern, regular if the pattern has no assertions.  Raises `InvalidRegex`."""
     if len(pattern) > MAX_PATTERN:
         raise InvalidRegex(f"the pattern has {len(pattern)} characters, more than {MAX_PATTERN}", 0)
     try:
         items = _read(pattern, flags)
-        return _Reader(pattern).sequence(items, items.state.flags)
+        return _Reader(pattern, plain_classes).sequence(items, items.state.flags)
     except RecursionError:
         raise InvalidRegex("groups are nested too deep", 0) from None
 
@@ -99,12 +100,11 @@ def _read(pattern: str, flags: int) -> Any:
     except re.error as error:
         at = _place_of("assertion", pattern) if error.pos is None else error.pos
         raise InvalidRegex(error.msg, at) from None
-    except ValueError as error:
-        raise InvalidRegex(str(error), 0) from None
-    except OverflowError:
-        counts = (found for found in _TOKENS.finditer(pattern) if found["count"])
-        large = (found.start() for found in counts if any(int(n) > MAX_COUNT for n in re.findall("[0-9]+", found[0])))
-        raise InvalidRegex(f"a repeat of more than {MAX_COUNT} times", next(large, 0)) from None
+    except (OverflowError, ValueError) as error:
+        counts = ((found.start(), re.findall("[0-9]{10,}", found[0])) for found in _TOKENS.finditer(pattern))
+        large = [at for at, numbers in counts if numbers]
+        message = f"a repeat of more than {MAX_COUNT} times" if large else str(error)
+        raise InvalidRegex(message, *large[:1] or [0]) from None
 
 
 def _place_of(name: str, pattern: str) -> int:
@@ -115,8 +115,9 @@ def _place_of(name: str, pattern: str) -> int:
 class _Reader:
     """Turns the tree of ``re`` into one of `grammars.regular.syntax.ecma_tree`."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, plain_classes: bool) -> None:
         self.pattern = pattern
+        self.plain_classes = plain_classes
 
     def sequence(self, items: Sequence[Any], flags: int) -> Tree:
         parts: list[Tree] = []
@@ -133,7 +134,7 @@ class _Reader:
     def item(self, name: str, argument: Any, flags: int) -> Tree:
         match name:
             case "LITERAL" | "NOT_LITERAL" | "IN" | "ANY":
-                found = writable(_characters(name, argument, flags))
+                found = writable(_characters(name, argument, flags, self.plain_classes))
                 return text(chr(argument)) if found == ((argument, argument),) else chars(found)
             case "AT":
                 where = str(argument)
@@ -161,11 +162,11 @@ class _Reader:
 # -- characters
 
 
-def _characters(name: str, argument: Any, flags: int) -> Ranges:
+def _characters(name: str, argument: Any, flags: int, plain_classes: bool) -> Ranges:
     """The characters that one item of the tree matches."""
     if name == "ANY":
         return EVERY if flags & re.DOTALL else WIDE_DOT
-    is_ascii = bool(flags & re.ASCII)
+    is_ascii = plain_classes or bool(flags & re.ASCII)
     items = argument if name == "IN" else [(_constants.LITERAL, argument)]
     negated = name == "NOT_LITERAL" or (name == "IN" and items[0][0] is _constants.NEGATE)
     items = [item for item in items if item[0] is not _constants.NEGATE]
@@ -181,12 +182,21 @@ def _characters(name: str, argument: Any, flags: int) -> Ranges:
                 ranges = _class(kind, is_ascii)
                 found += ranges_minus(EVERY, ranges) if "NOT" in str(value) else ranges
     if flags & re.IGNORECASE:
-        state = _parser.State()
-        state.flags = flags & (re.IGNORECASE | re.ASCII) | (0 if is_ascii else re.UNICODE)
-        leaf = _compiler.compile(_parser.SubPattern(state, [(_constants.IN, items)]), state.flags)
-        found += [(ord(char), ord(char)) for char in cased_text() if leaf.match(char)]
+        beyond = (
+            () if flags & re.ASCII else chars(found).args if not is_ascii else ranges_minus(chars(found).args, _ASCII)
+        )
+        found += [*_other_case(found, re.ASCII), *_other_case(beyond, re.UNICODE)]
     merged: Ranges = chars(found).args
     return ranges_minus(EVERY, merged) if negated else merged
+
+
+def _other_case(ranges: Sequence[tuple[int, int]], flag: int) -> Ranges:
+    """The characters that match one of ``ranges`` where case is ignored, among those that have another case."""
+    state = _parser.State()
+    state.flags = flag | re.IGNORECASE
+    items = [(_constants.RANGE, bounds) for bounds in ranges]
+    leaf = _compiler.compile(_parser.SubPattern(state, [(_constants.IN, items)]), state.flags)
+    return tuple((ord(char), ord(char)) for char in cased_text() if leaf.match(char))
 
 
 @lru_cache(maxsize=6)
