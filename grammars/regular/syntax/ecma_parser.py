@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, rep, text
+from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.case_folding import case_folded
 from grammars.regular.syntax.character_classes import (
     CLASSES,
@@ -30,10 +30,10 @@ from grammars.regular.syntax.ecma_tree import (
     InvalidPattern,
     LookAround,
     NotRegular,
-    Repetition,
     Tree,
     tree_alt,
     tree_cat,
+    tree_rep,
 )
 
 __all__ = ["EcmaParser", "has_disputed_case"]
@@ -114,33 +114,16 @@ class EcmaParser:
 
     def _sequence(self) -> Tree:
         parts: list[Tree] = []
-        literal: list[str] = []  # joined at the end: long literals would be quadratic otherwise
         while self._peek() not in ("", "|", ")"):
             start = self.at
             atom = self._atom()
             low, high = self._quantifier()
-            if isinstance(atom, Boundary | LookAround) and (low, high) != (1, 1):
-                if isinstance(atom, Boundary) and self.pattern[start] not in "^$(":
-                    raise InvalidPattern(f"nothing to repeat at character {start}")
-                atom = EPS if low == 0 else atom  # an optional assertion asserts nothing
-                low = high = 1
-            if isinstance(atom, Regular) and atom.op == "words" and len(atom.args) == 1 and (low, high) == (1, 1):
-                literal.extend(atom.args)
-                continue
-            if literal:
-                parts.append(text("".join(literal)))
-                literal = []
-            parts.append(self._repeated(atom, low, high))
-        if literal:
-            parts.append(text("".join(literal)))
+            if isinstance(atom, Boundary) and (low, high) != (1, 1) and self.pattern[start] not in "^$(":
+                raise InvalidPattern(f"nothing to repeat at character {start}")
+            if high is not None and high < low:
+                raise InvalidPattern(f"repeat from {low} to {high}")
+            parts.append(tree_rep(atom, low, high))
         return tree_cat(parts)
-
-    def _repeated(self, atom: Tree, low: int, high: int | None) -> Tree:
-        if high is not None and high < low:
-            raise InvalidPattern(f"repeat from {low} to {high}")
-        if isinstance(atom, Regular):
-            return rep(atom, low, high)
-        return atom if (low, high) == (1, 1) else Repetition(atom, low, high)
 
     def _quantifier(self) -> tuple[int, int | None]:
         found = self._peek()

@@ -13,7 +13,7 @@ from re import _compiler, _constants, _parser  # type: ignore[attr-defined]  # t
 from typing import Any
 
 from grammars.regular.backtracking import no_nested_set_warnings
-from grammars.regular.languages import EPS, NONE, Ranges, Regular, chars, ranges_minus, rep, text
+from grammars.regular.languages import NONE, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import cased_text
 from grammars.regular.syntax.character_classes import EVERY, WIDE_DOT, writable
@@ -23,10 +23,10 @@ from grammars.regular.syntax.ecma_tree import (
     Boundary,
     LookAround,
     NotRegular,
-    Repetition,
     Tree,
     tree_alt,
     tree_cat,
+    tree_rep,
 )
 from grammars.regular.syntax.rust import MAX_COUNT, MAX_PATTERN, InvalidRegex
 
@@ -64,13 +64,16 @@ _CLASSES = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w"}
 
 
 @lru_cache(maxsize=2_000)
-def language(pattern: str, flags: int = 0, *, search: bool = False, plain_classes: bool = False) -> Regular:
+def language(
+    pattern: str, flags: int = 0, *, search: bool = False, plain_classes: bool = False, final_newline: bool = True
+) -> Regular:
     """Return the texts that the whole pattern matches, or, with ``search``, in which it is found.
 
     ``flags`` are those of ``re``.  ``plain_classes``: classes, word boundaries and the other case of ASCII letters are
-    ASCII, as with ``re.ASCII``, while other letters keep their other case.  Raises `InvalidRegex`.
+    ASCII, as with ``re.ASCII``, while other letters keep their other case.  Without ``final_newline`` texts are left
+    out that match only because ``$`` also matches before a final newline.  Raises `InvalidRegex`.
     """
-    tree = parse(pattern, flags, plain_classes=plain_classes)
+    tree = parse(pattern, flags, plain_classes=plain_classes, final_newline=final_newline)
     if isinstance(tree, Regular) and not search:
         return tree
     word = _class("WORD", plain_classes or bool(_read(pattern, flags).state.flags & re.ASCII))
@@ -80,13 +83,13 @@ def language(pattern: str, flags: int = 0, *, search: bool = False, plain_classe
         raise InvalidRegex(f"{error} is not supported", _place_of("assertion", pattern)) from None
 
 
-def parse(pattern: str, flags: int = 0, *, plain_classes: bool = False) -> Tree:
+def parse(pattern: str, flags: int = 0, *, plain_classes: bool = False, final_newline: bool = True) -> Tree:
     """Return the tree of a pattern, regular if the pattern has no assertions.  Raises `InvalidRegex`."""
     if len(pattern) > MAX_PATTERN:
         raise InvalidRegex(f"the pattern has {len(pattern)} characters, more than {MAX_PATTERN}", 0)
     try:
         items = _read(pattern, flags)
-        return _Reader(pattern, plain_classes).sequence(items, items.state.flags)
+        return _Reader(pattern, plain_classes, final_newline).sequence(items, items.state.flags)
     except RecursionError:
         raise InvalidRegex("groups are nested too deep", 0) from None
 
@@ -102,7 +105,7 @@ def _read(pattern: str, flags: int) -> Any:
         raise InvalidRegex(error.msg, at) from None
     except (OverflowError, ValueError) as error:
         counts = ((found.start(), re.findall("[0-9]{10,}", found[0])) for found in _TOKENS.finditer(pattern))
-        large = [at for at, numbers in counts if numbers]
+        large = [at for at, numbers in counts if numbers and pattern[at] == "{"]
         message = f"a repeat of more than {MAX_COUNT} times" if large else str(error)
         raise InvalidRegex(message, *large[:1] or [0]) from None
 
@@ -115,21 +118,13 @@ def _place_of(name: str, pattern: str) -> int:
 class _Reader:
     """Turns the tree of ``re`` into one of `grammars.regular.syntax.ecma_tree`."""
 
-    def __init__(self, pattern: str, plain_classes: bool) -> None:
+    def __init__(self, pattern: str, plain_classes: bool, final_newline: bool) -> None:
         self.pattern = pattern
         self.plain_classes = plain_classes
+        self.final_newline = final_newline
 
     def sequence(self, items: Sequence[Any], flags: int) -> Tree:
-        parts: list[Tree] = []
-        literal: list[str] = []  # joined at the end: long literals would be quadratic otherwise
-        for op, argument in items:
-            part = self.item(str(op), argument, flags)
-            if isinstance(part, Regular) and part.op == "words" and len(part.args) == 1:
-                literal.extend(part.args)
-                continue
-            parts += [text("".join(literal)), part] if literal else [part]
-            literal = []
-        return tree_cat([*parts, text("".join(literal))] if literal else parts)
+        return tree_cat([self.item(str(op), argument, flags) for op, argument in items])
 
     def item(self, name: str, argument: Any, flags: int) -> Tree:
         match name:
@@ -138,22 +133,26 @@ class _Reader:
                 return text(chr(argument)) if found == ((argument, argument),) else chars(found)
             case "AT":
                 where = str(argument)
-                return _OF_LINES.get(where, _ANCHORS[where]) if flags & re.MULTILINE else _ANCHORS[where]
+                if flags & re.MULTILINE and where in _OF_LINES:
+                    return _OF_LINES[where]
+                return END if where == "AT_END" and not self.final_newline else _ANCHORS[where]
             case "SUBPATTERN":
                 _, added, removed, body = argument
                 return self.sequence(body, (flags | added) & ~removed)
             case "BRANCH":
                 return tree_alt([self.sequence(option, flags) for option in argument[1]])
             case "ASSERT" | "ASSERT_NOT":
-                direction, body = argument
-                return LookAround(direction > 0, name == "ASSERT_NOT", self.sequence(body, flags))
+                direction, items = argument
+                before, negative = self.final_newline, name == "ASSERT_NOT"
+                self.final_newline = before or negative  # the law of what is left out would turn around
+                body = self.sequence(items, flags)
+                self.final_newline = before
+                return LookAround(direction > 0, negative, body)
             case "MAX_REPEAT" | "MIN_REPEAT":
                 least, most, items = argument
                 body = self.sequence(items, flags)
                 limit = None if most is _constants.MAXREPEAT else int(most)
-                if isinstance(body, Boundary | LookAround):
-                    return body if least else EPS  # an optional assertion asserts nothing
-                return rep(body, least, limit) if isinstance(body, Regular) else Repetition(body, least, limit)
+                return tree_rep(body, least, limit)
             case "FAILURE":
                 return NONE
         raise InvalidRegex(f"{_REFUSED.get(name, name)} is not supported", _place_of(name, self.pattern))
