@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import string
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 from typing import cast
 
 from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import case_folded
-from grammars.regular.syntax.character_classes import category
+from grammars.regular.syntax.character_classes import CLASSES, category
 from grammars.regular.syntax.ecma_tree import END, START, Boundary, NotRegular, Tree, tree_alt, tree_cat, tree_rep
 
 __all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "NotTranslated", "approximate_language", "language", "searched"]
@@ -64,10 +65,15 @@ def language(pattern: str, flags: str = "") -> Regular:
 
 
 @lru_cache(maxsize=500)
-def searched(pattern: str) -> Regular:
-    """Return the strings in which the pattern is found; raises `InvalidRegex` or `NotTranslated`."""
+def searched(pattern: str, *, plain_classes: bool = False) -> Regular:
+    """Return the strings in which the pattern is found; raises `InvalidRegex` or `NotTranslated`.
+
+    ``plain_classes``: classes and word boundaries are those of ECMA-262.
+    """
+    parser = _Parser(pattern, search=True)
+    parser.classes = CLASSES.__getitem__ if plain_classes else _unicode_class
     try:
-        return lowered(_parsed(_Parser(pattern, search=True), ""), _unicode_class("w"))
+        return lowered(_parsed(parser, ""), parser.classes("w"))
     except NotRegular as error:
         raise NotTranslated(str(error)) from None
 
@@ -116,6 +122,7 @@ class _Parser:
         self.at = 0
         self.strict = strict
         self.search = search
+        self.classes: Callable[[str], Ranges] = _unicode_class
 
     def untranslated(self, what: str) -> None:
         """Raise `NotTranslated` unless an approximation is wanted."""
@@ -310,7 +317,7 @@ class _Parser:
         if char not in ("d", "D", "w", "W", "s", "S") or not char:
             return None
         self.at += 1
-        ranges = _unicode_class(char.lower())
+        ranges = self.classes(char.lower())
         return ranges_minus(_ALL_CHARS, ranges) if char.isupper() else ranges
 
     def escaped_char(self, begin: int) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from grammars.regular.languages import Ranges, Regular, ranges_minus
 from grammars.regular.syntax.character_classes import CATEGORIES, EVERY, SURROGATES, category
 from grammars.tree.quantifier import quantifier
@@ -12,7 +14,8 @@ _SYNTAX = frozenset("\\.+*?()[]{}|^$")
 _CLASS_SYNTAX = frozenset("\\[]^-")
 _OPERATORS = frozenset("&~")  # two of them in a class are an operator in Rust
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_MANY_RANGES = 20
+_ONE_NAME = re.compile(r"\\p\{[A-Za-z]+\}")
+_MANY_RANGES = 5
 
 
 def written(term: Regular, *, named: bool = False) -> str:
@@ -48,10 +51,12 @@ def _class(ranges: Ranges, named: bool) -> str:
     if not kept:
         return r"[^\s\S]"
     if kept[-1][1] == EVERY[-1][1]:
-        return f"[^{_members(rest, named)}]"
+        members = _members(rest, named)
+        return members.replace("p", "P", 1) if _ONE_NAME.fullmatch(members) else f"[^{members}]"
     if len(kept) == 1 and kept[0][0] == kept[0][1]:
         return _spelled(chr(kept[0][0]), _SYNTAX)
-    return f"[{_members(kept, named)}]"
+    members = _members(kept, named)
+    return members if _ONE_NAME.fullmatch(members) else f"[{members}]"
 
 
 def _members(ranges: Ranges, named: bool) -> str:
