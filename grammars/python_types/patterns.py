@@ -17,7 +17,8 @@ from grammars.regular.syntax.write import written
 
 __all__ = ["pattern_keywords"]
 
-_FOREIGN = re.compile(r"\(\?[a-zA-Z-]|\\[AzZ]")  # not of ECMA-262, though our reader knows it
+#: What our reader of ECMA-262 knows and others do not: flags, named groups of Python, anchors, braces as text.
+_FOREIGN = re.compile(r"\(\?[a-zA-Z-]|\\[AzZ]|(?<!\\)\{(?![0-9]+,?[0-9]*\})")
 
 
 def pattern_keywords(pattern: str | re.Pattern[str], engine: str) -> tuple[dict[str, Any], str]:
@@ -40,12 +41,13 @@ def _keywords(source: str, flags: int) -> tuple[dict[str, Any], str]:
         common = ecma.language(source, final_newline=False)
     except (ecma.InvalidPattern, ecma.NotRegular):
         common = None
-    if own != common or _FOREIGN.search(source):
-        found = _of_term(own)
-        if found is not None:
-            return found, ""
+    if _FOREIGN.search(source):
+        common = None
     if own == common:
         return {"pattern": source}, ""
+    found = _of_term(own)
+    if found is not None:
+        return found, ""
     if common is not None and _read(source, flags, plain_classes=True) == common:
         return {"pattern": source}, "the pattern beyond ASCII"
     return {}, "the pattern"
