@@ -1,7 +1,7 @@
 """Translate patterns of Python's ``re`` into regular languages; ``re`` itself reads them, so its dialect is exact.
 
-What no regular language can say raises `InvalidRegex` with its name and the index of the character where it stands, as
-does what ``re`` refuses.
+What no regular language can say raises `Irregular` with its name and the index of the character where it stands; what
+``re`` refuses raises `InvalidRegex`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from grammars.regular.syntax.ecma_tree import (
 )
 from grammars.regular.syntax.rust import MAX_COUNT, MAX_PATTERN, InvalidRegex
 
-__all__ = ["language", "parse"]
+__all__ = ["Irregular", "language", "parse", "place_of"]
 
 #: What no regular language can say, by the name of its item in the tree of ``re``.
 _REFUSED = {
@@ -63,6 +63,14 @@ _OF_LINES: dict[str, Tree] = {
 _CLASSES = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w"}
 
 
+class Irregular(InvalidRegex):
+    """The pattern is valid, but holds ``what`` no regular language can say, or is not read here."""
+
+    def __init__(self, what: str, at: int) -> None:
+        self.what = what
+        super().__init__(f"{what} is not supported", at)
+
+
 @lru_cache(maxsize=2_000)
 def language(
     pattern: str, flags: int = 0, *, search: bool = False, plain_classes: bool = False, final_newline: bool = True
@@ -80,7 +88,7 @@ def language(
     try:
         return lowered(tree if search else tree_cat([START, tree, END]), word)
     except NotRegular as error:
-        raise InvalidRegex(f"{error} is not supported", _place_of("assertion", pattern)) from None
+        raise Irregular(str(error), place_of("assertion", pattern)) from None
 
 
 def parse(pattern: str, flags: int = 0, *, plain_classes: bool = False, final_newline: bool = True) -> Tree:
@@ -101,7 +109,7 @@ def _read(pattern: str, flags: int) -> Any:
             re.compile(pattern, flags)
             return _parser.parse(pattern, flags)
     except re.error as error:
-        at = _place_of("assertion", pattern) if error.pos is None else error.pos
+        at = place_of("assertion", pattern) if error.pos is None else error.pos
         raise InvalidRegex(error.msg, at) from None
     except (OverflowError, ValueError) as error:
         counts = ((found.start(), re.findall("[0-9]{10,}", found[0])) for found in _TOKENS.finditer(pattern))
@@ -110,7 +118,7 @@ def _read(pattern: str, flags: int) -> Any:
         raise InvalidRegex(message, *large[:1] or [0]) from None
 
 
-def _place_of(name: str, pattern: str) -> int:
+def place_of(name: str, pattern: str) -> int:
     """The index of the first token of a kind."""
     return next((found.start() for found in _TOKENS.finditer(pattern) if found[name]), 0)
 
@@ -155,7 +163,7 @@ class _Reader:
                 return tree_rep(body, least, limit)
             case "FAILURE":
                 return NONE
-        raise InvalidRegex(f"{_REFUSED.get(name, name)} is not supported", _place_of(name, self.pattern))
+        raise Irregular(_REFUSED.get(name, name), place_of(name, self.pattern))
 
 
 # -- characters
