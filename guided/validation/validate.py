@@ -8,6 +8,7 @@ verdict.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -67,7 +68,7 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
         dialect = dialect_of(schema)
         needed = needed_documents(schema, documents or {})
         others = {uri: _document(one, dialect_of(one, dialect)) for uri, one in needed.items()}
-        task = _Task(_without_openapi(schema, dialect), value, others)
+        task = _Task(_readable(schema, dialect), value, others)
     except (ValueError, TypeError, RecursionError) as error:  # a document that is no schema
         return tuple(_no_verdict(name, error) for name in VALIDATORS)
     return tuple(_verdict(name, check, task) for name, check in VALIDATORS.items())
@@ -124,18 +125,19 @@ def _references(node: Any) -> Iterator[str]:
 
 def _document(document: Any, dialect: Dialect) -> Any:
     """Return a document without OpenAPI keywords that names its dialect: its own, or that of the schema."""
-    plain = _without_openapi(document, dialect)
+    plain = _readable(document, dialect)
     return {**plain, "$schema": dialect.uri} if isinstance(plain, dict) else plain
 
 
-def _without_openapi(schema: Any, dialect: Dialect) -> Any:
-    """Rewrite OpenAPI 3.0's keywords, which validators do not know: ``nullable`` and boolean exclusive bounds.
+def _readable(schema: Any, dialect: Dialect) -> Any:
+    r"""Rewrite what validators do not know.
 
-    They are left where they have no effect (siblings of a ``$ref`` in a dialect that ignores siblings), and where the
-    dialect of the resource defines the flags itself.
+    In patterns ``\<`` and ``\>`` are ``<`` and ``>`` to ECMA-262 and word boundaries to Rust.  Of OpenAPI 3.0 these are
+    ``nullable`` and boolean exclusive bounds.  They are left where they have no effect (siblings of a ``$ref`` in a
+    dialect that ignores siblings), and where the dialect of the resource defines the flags itself.
     """
     if isinstance(schema, list):
-        return [_without_openapi(item, dialect) for item in schema]
+        return [_readable(item, dialect) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     if any(_ids(schema)):
@@ -145,9 +147,12 @@ def _without_openapi(schema: Any, dialect: Dialect) -> Any:
         if key in _DATA:
             out[key] = value
         elif key in _MAPS and isinstance(value, Mapping):
-            out[key] = {name: _without_openapi(sub, dialect) for name, sub in value.items()}
+            is_pattern = key == "patternProperties"
+            out[key] = {_angles(name) if is_pattern else name: _readable(sub, dialect) for name, sub in value.items()}
+        elif key == "pattern" and isinstance(value, str):
+            out[key] = _angles(value)
         else:
-            out[key] = _without_openapi(value, dialect)
+            out[key] = _readable(value, dialect)
     if "$ref" in out and dialect.ref_ignores_siblings:
         return out
     if out.get("nullable") is True:
@@ -157,6 +162,11 @@ def _without_openapi(schema: Any, dialect: Dialect) -> Any:
     return out
 
 
+def _angles(pattern: str) -> str:
+    return _ESCAPE.sub(lambda found: found[0].lstrip("\\") if found[0] in ("\\<", "\\>") else found[0], pattern)
+
+
+_ESCAPE = re.compile(r"\\.", re.DOTALL)
 #: Keywords whose values are data, and those whose values are maps from names to schemas.
 _DATA = frozenset(("const", "enum", "default", "example", "examples"))
 _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))

@@ -138,7 +138,7 @@ class EcmaParser:
         if self._peek() == "?":  # lazy: the same language
             self.at += 1
         elif self._peek() == "+":
-            raise NotRegular("a possessive repeat")
+            raise NotRegular(f"a possessive repeat, column {self.at}")
         elif self._peek() == "*":
             raise InvalidPattern(f"nothing to repeat at character {self.at}")
         return bounds
@@ -239,7 +239,7 @@ class EcmaParser:
             return None if flags.group()[-1] == ")" else "?:"
         for kind, reason in _FOREIGN_KINDS.items():
             if self.pattern.startswith(kind, self.at):
-                raise NotRegular(reason)
+                raise NotRegular(f"{reason}, column {self.at}")
         for kind in _LOOK_KINDS:
             if self.pattern.startswith(kind, self.at):
                 self.at += len(kind)
@@ -262,7 +262,7 @@ class EcmaParser:
             self.at += 1
             return START if char == "A" else END
         if char in tuple("123456789") or (char == "k" and self._peek(2) == "k<"):
-            raise NotRegular("a back-reference")
+            raise NotRegular(f"a back-reference, column {self.at}")
         found = self._escaped_class()
         if found is not None:
             return chars(writable(found))
