@@ -9,7 +9,7 @@ from grammars.regular.raw_text import raw_node
 from grammars.regular.syntax.python import language
 from grammars.regular.syntax.rust import InvalidRegex
 from grammars.regular.syntax.write import written
-from grammars.text_grammars.lark.sizes import check_pattern
+from grammars.text_grammars.lark.sizes import check_term
 from grammars.tree.nodes import Node, Pattern
 from special_tokens.errors import GrammarError
 
@@ -36,6 +36,6 @@ def regex_node(pattern: Any, place: str, *, unicode: bool) -> tuple[Node, str]:
         raise GrammarError("no text matches this pattern", place=place)
     if not term.plain:
         return raw_node(term), pattern
-    shown = written(term)
-    check_pattern(shown, place=place)
+    check_term(term, place=place)
+    shown = written(term, named=unicode)
     return Pattern(shown), shown

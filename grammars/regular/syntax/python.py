@@ -136,6 +136,8 @@ class _Reader:
 
     def item(self, name: str, argument: Any, flags: int) -> Tree:
         match name:
+            case "LITERAL" if argument < 0xD800 and not flags & re.IGNORECASE:
+                return text(chr(argument))  # most of a long pattern
             case "LITERAL" | "NOT_LITERAL" | "IN" | "ANY":
                 found = writable(_characters(name, argument, flags, self.plain_classes))
                 return text(chr(argument)) if found == ((argument, argument),) else chars(found)
@@ -189,15 +191,15 @@ def _characters(name: str, argument: Any, flags: int, plain_classes: bool) -> Ra
                 ranges = _class(kind, is_ascii)
                 found += ranges_minus(EVERY, ranges) if "NOT" in str(value) else ranges
     if flags & re.IGNORECASE:
-        beyond = (
-            () if flags & re.ASCII else chars(found).args if not is_ascii else ranges_minus(chars(found).args, _ASCII)
-        )
-        found += [*_other_case(found, re.ASCII), *_other_case(beyond, re.UNICODE)]
+        every: Ranges = chars(found).args
+        beyond = () if flags & re.ASCII else ranges_minus(every, _ASCII) if is_ascii else every
+        found += [*_other_case(every, re.ASCII), *_other_case(beyond, re.UNICODE)]
     merged: Ranges = chars(found).args
     return ranges_minus(EVERY, merged) if negated else merged
 
 
-def _other_case(ranges: Sequence[tuple[int, int]], flag: int) -> Ranges:
+@lru_cache(maxsize=1_000)
+def _other_case(ranges: Ranges, flag: int) -> Ranges:
     """The characters that match one of ``ranges`` where case is ignored, among those that have another case."""
     state = _parser.State()
     state.flags = flag | re.IGNORECASE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from grammars.regular.languages import Ranges, Regular, ranges_minus
 from grammars.regular.syntax.character_classes import CATEGORIES, EVERY, SURROGATES, category
@@ -43,6 +44,7 @@ def written(term: Regular, *, named: bool = False) -> str:
     return inner + quantifier(least, most)
 
 
+@lru_cache(maxsize=1_000)
 def _class(ranges: Ranges, named: bool) -> str:
     kept = ranges_minus(ranges, SURROGATES)
     rest = ranges_minus(ranges_minus(EVERY, SURROGATES), kept)
