@@ -97,8 +97,10 @@ def write(
         is_tried, token = row.is_landing(), order[0]
         if is_tried:
             effort = landing.control.step_effort()
-            chosen = next((i for i in order if row.lands(i, effort)), None)
+            chosen = next((i for i in order if row.lands(i, effort, is_own=i == token)), None)
             token = row.landing_token() if chosen is None else chosen  # type: ignore[assignment]
+            if token != order[0]:
+                row.note_landing(order[0])
         is_near = is_tried and not landing.control.is_far
         us["near" if is_near else far].append(1e6 * (time.thread_time() - begun))
         us["changed" if token != order[0] else "kept"].append(not is_near)

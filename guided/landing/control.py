@@ -300,8 +300,8 @@ class LandingControl:
         size, marks = state.num_tokens, self.marks
         is_answer = state.region is not RegionName.REASONING
         names = marks.names
-        if len(names) < _MOST_NAMES and (name := self._name(state, refused)) and name not in dict(names).values():
-            names = (*names, (size, name))
+        if is_answer and len(names) < _MOST_NAMES and (name := self._name(state, refused)):
+            names = names if name in dict(names).values() else (*names, (size, name))
         self.marks = Marks(
             size if marks.begun is None else marks.begun,
             size if marks.answer_begun is None and is_answer else marks.answer_begun,

@@ -16,7 +16,7 @@ from guided.state.state import GuidanceState
 from guided.watchers.json_scanner import NUMBER_BYTES
 from special_tokens.errors import GuidanceError
 
-__all__ = ["Cursor", "Outcome", "PathFinder", "in_tokens", "is_free"]
+__all__ = ["Cursor", "FoundPath", "PathFinder", "in_tokens", "is_free"]
 
 #: Places that take as long as writing this many symbols of a path.
 _WRITTEN = 25
@@ -38,7 +38,7 @@ class Cursor(NamedTuple):
     place: AnswerPlace
 
 
-class Outcome(NamedTuple):
+class FoundPath(NamedTuple):
     """The path that a search found; None where it found none that fits.
 
     ``is_certain``: one that is too long was found, so that no search was cut.  Only then None means that there is none,
@@ -129,7 +129,7 @@ class PathFinder:
         *,
         written: int = -1,
         lead: tuple[int, ...] = (),
-    ) -> Outcome:
+    ) -> FoundPath:
         """Return a path of at most ``most`` tokens from ``cursor``: the end of ``hint``, or what a search finds.
 
         ``written``: the number of symbols from the beginning of ``hint`` to the cursor, if that is known.  The path is
@@ -140,11 +140,11 @@ class PathFinder:
         if lead:
             matcher, place = matcher.copy(), places.advance(place, lead)
             if not matcher.feed(lead):
-                return Outcome(None)
+                return FoundPath(None)
         repeated: EndPath | None = None  # taken if nothing else is found: what is not repeated may be as long
         at = remaining_from(matcher, place, places, hint, effort, written=written)
         if at >= 0 and (path := _fitting(state, hint.from_symbol(at, state.regions), most, effort, lead)) is not None:
-            return Outcome(path)
+            return FoundPath(path)
         if places.is_watched:
             again = remaining_from(matcher, place, places, hint, effort, written=written, may_repeat=True)
             if again >= 0:
@@ -157,14 +157,14 @@ class PathFinder:
                 is_found = True
                 path = _fitting(state, end, most, effort, lead)
                 if path is not None and not places.refuses(place, end.symbols):
-                    return Outcome(path)
+                    return FoundPath(path)
                 repeated = repeated or _begun(state, path, most)
                 missing = num_tokens(state.engine, (*lead, *end.symbols)) - most
                 if missing > _TOO_LONG:
-                    return Outcome(repeated)
+                    return FoundPath(repeated)
                 if missing > _NEARLY:
                     break
-        return Outcome(repeated, repeated is not None or is_found)
+        return FoundPath(repeated, repeated is not None or is_found)
 
 
 def is_free(state: GuidanceState) -> bool:

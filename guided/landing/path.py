@@ -74,12 +74,11 @@ class EndPath:
         if not at:
             return self
         symbols = self.symbols[at:]
+        if not symbols:
+            return EndPath(())
         if self.tokens is None:
-            return (
-                EndPath(symbols, size=self.size - at, num_single=self.num_single - at)
-                if at <= self.num_single
-                else (EndPath(symbols))
-            )
+            is_single = at <= self.num_single
+            return EndPath(symbols, size=self.size - at if is_single else None, num_single=self.num_single - at)
         num = written = 0
         while written < at:
             written += len(regions.symbols(self.tokens[num]))

@@ -33,14 +33,15 @@ def _narrowed(row: RowSequence, scores: torch.Tensor) -> torch.Tensor:
     effort = row.landing.step_effort()
     top = scores.topk(min(_TRIED, len(scores)))
     ids = [i for i, score in zip(top.indices.tolist(), top.values.tolist(), strict=True) if score > -torch.inf]
-    safe = [i for n, i in enumerate(ids) if row.lands(i, effort, is_own=n == 0)]
+    own = int(scores.argmax())  # of equal scores the first one
+    safe = [i for i in ids if row.lands(i, effort, is_own=i == own)]
     # The path's next token is one of many: it stays only where nothing else is left.  Tokens that were not tried are
     # masked, also if all that were tried pass.
     nearest = None if safe else row.landing_token()
     if (nearest is None and not safe) or (len(safe) == len(ids) < _TRIED):
         return scores
-    if safe[:1] != ids[:1]:
-        row.note_landing(ids[0])
+    if own not in safe and scores[own] > scores[ids[-1]]:  # drafts are asked about with equal scores: no choice
+        row.note_landing(own)
     kept = torch.tensor(safe if nearest is None else [*safe, nearest], device=scores.device)
     out = torch.full_like(scores, -torch.inf)
     out[kept] = scores[kept]

@@ -131,7 +131,7 @@ SHARED = [
     Room(HostLink, "_form", lambda answer, args: _is_mask(answer, args[1])),
     Room(LandingControl, "is_near", _is_part("sequence", "landing")),
     Room(LandingControl, "allows", _is_part("sequence", "landing")),
-    Room(SequenceWatcher, "may_restrict", _is_part("sequence", "state", "_watch"), "numbers"),
+    Room(SequenceWatcher, "may_restrict", _is_part("sequence", "state", "_watch"), "distinct"),
     Room(SequenceWatcher, "restrict", _is_part("sequence", "state", "_watch"), "distinct"),
     Room(StopMatcher, "push", _is_part("sequence", "stops"), "stopped"),
     Room(StopMatcher, "push", _is_part("sequence", "stops"), "stops alone"),

@@ -97,7 +97,7 @@ def value(schema: Any, chance: random.Random) -> Any:
     return " ".join(chance.sample(WORDS_OF_TEXT, chance.randint(1, 3)))
 
 
-class Case(NamedTuple):
+class OwnAnswer(NamedTuple):
     plan: Plan
     engine: Engine
     begin: Begin
@@ -137,7 +137,7 @@ def texts(format: Format, calls: Sequence[Call], tools: dict[str, Tool], chance:
         yield lead + text
 
 
-def case(name: str, as_text: bool, mode: str, chance: random.Random) -> Case | None:
+def case(name: str, as_text: bool, mode: str, chance: random.Random) -> OwnAnswer | None:
     """A random plan of a template and an answer under it; None if no text is the plan's."""
     format, engine = engine_of(name, as_text)
     if format.tool_calls is None or (mode == "reason" and format.reasoning is None):
@@ -189,7 +189,7 @@ def case(name: str, as_text: bool, mode: str, chance: random.Random) -> Case | N
                 row = RowSequence(plan, engine, begin=begin)
                 row.extend(tokens)
                 if row.error is None and row.is_done and row.num_tokens == len(tokens):
-                    return Case(plan, engine, begin, tokens, mode == "reason")
+                    return OwnAnswer(plan, engine, begin, tokens, mode == "reason")
     return None
 
 
@@ -198,13 +198,13 @@ def form_allows_two(format: Format) -> bool:
     return form is not None and form.max_calls != 1
 
 
-def reserve_of(found: Case) -> int:
+def reserve_of(found: OwnAnswer) -> int:
     """The most that reasoning leaves for the values after it."""
     control = row_landing(found.plan, found.engine, found.begin, 100_000).control
     return control.reserve if control is not None else 0
 
 
-def refused(found: Case, most: int) -> int | None:
+def refused(found: OwnAnswer, most: int) -> int | None:
     """The index of the first token of the answer that landing refuses under a budget; None if there is none."""
     row = RowSequence(
         found.plan, found.engine, begin=found.begin, landing=row_landing(found.plan, found.engine, found.begin, most)

@@ -455,3 +455,22 @@ def test_threads_read_masks_of_their_own(engine: Engine) -> None:
     for thread in threads:
         thread.join()
     assert wrong == [0] * len(plans)
+
+
+def test_what_is_left_of_a_path_has_a_bound_of_its_tokens(engine: Engine) -> None:
+    """Never less than it has, and little more: what is left of a token counts as single symbols."""
+    plan = plan_of(
+        engine, replace(FORMAT, reasoning=None), response_format=JsonSchema({"const": {"name": "true thing"}})
+    )
+    state = GuidanceState(plan, engine)
+    tokens = LandingSearch(plan, engine).shortest_end(state).tokens
+    assert tokens is not None
+    symbols = [symbol for token in tokens[:-1] for symbol in state.regions.symbols(token)]
+    path = EndPath(tuple(symbols), tokens)
+    for at in range(len(symbols) + 3):
+        rest = path.from_symbol(at, state.regions)
+        assert list(rest.symbols) == symbols[at:]
+        left = len(engine.ll_tokenizer.tokenize_bytes(bytes(symbols[at:]))) + 1
+        assert left <= rest.size <= left + 12
+        again = rest.behind(b"ab").from_symbol(1, state.regions)
+        assert (list(again.symbols), again.size) == ([*b"b", *symbols[at:]], rest.size + 1)

