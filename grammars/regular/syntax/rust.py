@@ -9,7 +9,6 @@ engine.  `searched(pattern)` is the strings in which a pattern of pydantic is fo
 from __future__ import annotations
 
 import string
-import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from typing import cast
@@ -19,6 +18,7 @@ from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import case_folded
 from grammars.regular.syntax.character_classes import CLASSES, category
 from grammars.regular.syntax.ecma_tree import END, START, Boundary, NotRegular, Tree, tree_alt, tree_cat, tree_rep
+from grammars.regular.syntax.rust_classes import POSIX, combined, unicode_class
 
 __all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "NotTranslated", "approximate_language", "language", "searched"]
 
@@ -46,11 +46,6 @@ class NotTranslated(ValueError):
 
 _ALL_CHARS: Ranges = ((0, MAX_CODE_POINT),)
 _NEWLINE: Ranges = ((0x0A, 0x0A),)
-_POSIX = {  # first and last characters, pair by pair
-    "alnum": "09AZaz", "alpha": "AZaz", "ascii": "\x00\x7f", "blank": "\t\t  ", "cntrl": "\x00\x1f\x7f\x7f",
-    "digit": "09", "graph": "!~", "lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ",
-    "upper": "AZ", "word": "09AZ__az", "xdigit": "09AFaf",
-}  # fmt: skip
 _ESCAPES = {"n": 0x0A, "r": 0x0D, "t": 0x09, "f": 0x0C, "v": 0x0B, "a": 0x07, "0": 0x00}
 _OPERATORS = ("&&", "--", "~~")
 _DEEPEST = 100
@@ -71,7 +66,7 @@ def searched(pattern: str, *, plain_classes: bool = False) -> Regular:
     ``plain_classes``: classes and word boundaries are those of ECMA-262.
     """
     parser = _Parser(pattern, search=True)
-    parser.classes = CLASSES.__getitem__ if plain_classes else _unicode_class
+    parser.classes = CLASSES.__getitem__ if plain_classes else unicode_class
     try:
         return lowered(_parsed(parser, ""), parser.classes("w"))
     except NotRegular as error:
@@ -122,7 +117,7 @@ class _Parser:
         self.at = 0
         self.strict = strict
         self.search = search
-        self.classes: Callable[[str], Ranges] = _unicode_class
+        self.classes: Callable[[str], Ranges] = unicode_class
 
     def untranslated(self, what: str) -> None:
         """Raise `NotTranslated` unless an approximation is wanted."""
@@ -358,7 +353,7 @@ class _Parser:
                 continue
             two = self.peek(2)
             if two in _OPERATORS or (self.peek() == "]" and not first):
-                ranges = _combined(operator, ranges, self.case(chars(found).args, flags))
+                ranges = combined(operator, ranges, self.case(chars(found).args, flags))
                 operator, found = two, []
                 if two not in _OPERATORS:
                     break
@@ -397,7 +392,7 @@ class _Parser:
         end = self.text.find(":]", self.at)
         name = self.text[self.at + 1 : end]
         negated = name.startswith("^")
-        spelled = _POSIX.get(name.lstrip("^"))
+        spelled = POSIX.get(name.lstrip("^"))
         if end < 0 or spelled is None:
             raise InvalidRegex("an unknown class of characters", begin)
         self.at = end + 2
@@ -409,39 +404,5 @@ class _Parser:
         return case_folded(ranges, wide=False) if flags[1] else ranges
 
 
-def _combined(operator: str, left: Ranges, right: Ranges) -> Ranges:
-    """The class of two classes around an operator, the right one where there is none."""
-    match operator:
-        case "&&":
-            return ranges_minus(left, ranges_minus(left, right))
-        case "--":
-            return ranges_minus(left, right)
-        case "~~":
-            return cast(Ranges, chars((*ranges_minus(left, right), *ranges_minus(right, left))).args)
-    return right
-
-
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
-
-
-#: After this code point only variation selectors are assigned, which count as parts of words.
-_LAST_ASSIGNED, _SELECTORS = 0x323AF, ((0xE0100, 0xE01EF),)
-#: Symbols that are letters: in circles and in squares.
-_SYMBOLS: Ranges = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
-_SPACES: Ranges = (
-    (0x09, 0x0D), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
-    (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
-)  # fmt: skip
-
-
-@lru_cache(maxsize=3)
-def _unicode_class(name: str) -> Ranges:
-    """``\\d``, ``\\w``, ``\\s`` as the engine defines them: for all scripts."""
-    if name == "s":
-        return _SPACES
-    kinds = {"Nd"} if name == "d" else {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc"}
-    found = [(code, code) for code in range(_LAST_ASSIGNED + 1) if unicodedata.category(chr(code)) in kinds]
-    if name == "w":
-        found += [(0x200C, 0x200D), *_SELECTORS, *_SYMBOLS]
-    return chars(found).args  # type: ignore[no-any-return]

@@ -30,17 +30,17 @@ def written(term: Regular, *, named: bool = False) -> str:
             return _class(args, named)
         case "words":
             each = ["".join(_spelled(char, _SYNTAX) for char in word) for word in sorted(args)]
-            return each[0] if len(each) == 1 else f"(?:{'|'.join(each)})"
+            return each[0] if len(each) == 1 else f"({'|'.join(each)})"
         case "cat":
             return "".join(written(part, named=named) for part in args)
         case "alt":
-            return f"(?:{'|'.join(written(part, named=named) for part in args)})" if args else _class((), named)
+            return f"({'|'.join(written(part, named=named) for part in args)})" if args else _class((), named)
     body, least, most = args
     if (least, most) == (0, 0):
         return ""
     inner = written(body, named=named)
     if body.op in ("cat", "rep") or (body.op == "words" and len(body.args) == 1 and len(*body.args) > 1):
-        inner = f"(?:{inner})"
+        inner = f"({inner})"
     return inner + quantifier(least, most)
 
 
