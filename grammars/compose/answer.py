@@ -16,7 +16,7 @@ from grammars.compose.strip_prefix import strip_prefix
 from grammars.compose.tool_section import ToolSection
 from grammars.plan.plan import RegionName
 from grammars.regular.languages import ALL
-from grammars.regular.raw_text import ANY_TEXT
+from grammars.regular.syntax.raw_text import ANY_TEXT
 from grammars.tool_calls.arguments.raw_text import ended
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import (

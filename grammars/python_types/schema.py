@@ -18,6 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from grammars.json_schema.document.python_formats import url_pattern
 from grammars.python_types.hashable import PERHAPS, unhashable_part
 from grammars.python_types.numbers import decimal_text_pattern, key_pattern
+from grammars.python_types.patterns import pattern_keywords
 from grammars.values.json_pointer import pointer_of
 from grammars.values.report import Outcome, ReportRow
 
@@ -125,9 +126,17 @@ class PythonSchema(GenerateJsonSchema):
 
     def str_schema(self, schema: Any) -> dict[str, Any]:
         found = super().str_schema(schema)
+        pattern = found.pop("pattern", None)
         stripped = schema.get("strip_whitespace", self._config.str_strip_whitespace)
-        if stripped and (found.keys() & {"minLength", "pattern"}):
-            found = {**found, "allOf": [{"pattern": r"^(?:[^\s\x1c-\x1f\x85](?:[\s\S]*[^\s\x1c-\x1f\x85])?)?$"}]}
+        if stripped and (pattern is not None or "minLength" in found):
+            found["allOf"] = [{"pattern": r"^(?:[^\s\x1c-\x1f\x85](?:[\s\S]*[^\s\x1c-\x1f\x85])?)?$"}]
+        if pattern == _BYTE_SIZE:
+            return {**found, "pattern": _BYTE_UNITS}
+        if pattern is not None:
+            engine = schema.get("regex_engine", self._config.regex_engine)
+            keywords, left = pattern_keywords(schema["pattern"], engine)
+            found |= {"allOf": [*found["allOf"], keywords]} if "allOf" in found else keywords
+            found |= {_ROWS: [["pattern", *_relaxed(left)[1:]]]} if left else {}
         return found
 
     def bytes_schema(self, schema: Any) -> dict[str, Any]:
@@ -310,8 +319,6 @@ def _taken(schema: Any, path: tuple[str, ...], rows: list[ReportRow]) -> Any:
         return schema
     for keyword, outcome, reason in schema.get(_ROWS, ()):
         rows.append(ReportRow(pointer_of(path), keyword, Outcome(outcome), reason))
-    if schema.get("pattern") == _BYTE_SIZE:
-        return {**schema, "pattern": _BYTE_UNITS}
     named = path[-1] if path[-2:-1] == ("$defs",) else None  # its title only repeats the name
     return {
         key: _taken(value, (*path, key), rows)

@@ -14,6 +14,7 @@ from typing import Any
 from grammars.regular.json_strings import content_regex, spell
 from grammars.regular.languages import UNKNOWN, Regular, alt, cat, rep, shortest, text
 from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from grammars.regular.syntax.write import written
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     Definition,
@@ -109,23 +110,7 @@ def _regex(definition: str, place: str) -> Regular:
 def _pattern(found: Regular, place: str) -> Mapping[str, Any]:
     if shortest(found) is None:
         raise GrammarError("no text matches this pattern", place=f"{place}.definition")
-    return {"type": "string", "pattern": f"^(?:{_ecma(found)})$"}
-
-
-def _ecma(term: Regular) -> str:
-    """The regex of a plain term in the ECMA dialect of JSON Schema."""
-    args = term.args
-    match term.op:
-        case "chars":
-            return "[" + "".join(f"\\u{{{a:x}}}" if a == b else f"\\u{{{a:x}}}-\\u{{{b:x}}}" for a, b in args) + "]"
-        case "words":
-            return "(?:" + "|".join("".join(f"\\u{{{ord(c):x}}}" for c in word) for word in sorted(args)) + ")"
-        case "cat":
-            return "".join(map(_ecma, args))
-        case "alt":
-            return f"(?:{'|'.join(map(_ecma, args))})"
-    body, least, most = args
-    return f"(?:{_ecma(body)}){{{least},{'' if most is None else most}}}"
+    return {"type": "string", "pattern": f"^(?:{written(found)})$"}
 
 
 def _source(definition: Any, place: str) -> LarkGrammar:

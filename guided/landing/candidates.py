@@ -47,9 +47,9 @@ class Preference(NamedTuple):
     """One preference of a search.
 
     ``first_bytes`` are extra costs of beginning a JSON value with a byte.  ``forced_cost`` is the cost of a byte that
-    must come; that of a chosen one is 1.  It is less, because forced bytes are mostly parts of longer tokens.
-    ``takes_known``: a known text of a response is written wherever one fits.  ``heeds_extra``: whether `Candidate.extra`
-    counts.
+    must come; that of a chosen one is 1.  It is less: forced bytes are mostly parts of longer tokens.
+    ``takes_known``: a known text of a response is written wherever one fits.  ``heeds_extra``: whether
+    `Candidate.extra` counts.
     """
 
     first_bytes: Mapping[int, float]

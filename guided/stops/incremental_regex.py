@@ -1,19 +1,20 @@
 """An incremental regular expression: fed character by character, it reports a match as soon as it is complete.
 
-Python's ``re`` parses the pattern (so its dialect is the one users know) and matches single characters.  The search is
-a Thompson NFA converted to a DFA state by state, because ``re`` can neither continue a search nor say where a match
-that is still open began.  A match ends at the *earliest* character that completes one, and begins at the leftmost
-position from which it does: ``\\d+`` is complete at the first digit.
+Patterns are of the dialect of Python's ``re``, see `grammars.regular.syntax.python`.  The search is a Thompson NFA
+converted to a DFA state by state, because ``re`` can neither continue a search nor say where a match that is still open
+began.  A match ends at the *earliest* character that completes one, and begins at the leftmost position from which it
+does: ``\\d+`` is complete at the first digit.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
-from re import _compiler, _constants, _parser  # type: ignore[attr-defined]  # the only way to a pattern's tree
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
+from grammars.regular.languages import NONE, Ranges, Regular, cat, chars
+from grammars.regular.syntax.python import Irregular, parse, place_of
+from grammars.regular.syntax.rust import InvalidRegex
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["IncrementalRegex", "Thread", "compile_pattern"]
@@ -22,18 +23,6 @@ __all__ = ["IncrementalRegex", "Thread", "compile_pattern"]
 MAX_STATES = 10_000
 
 _PLACE = "stop.regex"
-_REFUSED = {
-    "AT": "an anchor or word boundary",
-    "ASSERT": "look-around",
-    "ASSERT_NOT": "look-around",
-    "GROUPREF": "a back-reference",
-    "GROUPREF_EXISTS": "a back-reference",
-    "GROUPREF_IGNORE": "a back-reference",
-    "ATOMIC_GROUP": "an atomic group",
-    "POSSESSIVE_REPEAT": "a possessive repeat",
-}
-
-_Leaf: TypeAlias = "re.Pattern[str]"
 
 
 class Thread(NamedTuple):
@@ -57,7 +46,7 @@ class _Nfa:
 
     def __init__(self) -> None:
         self.empty: list[list[int]] = []
-        self.leaf: list[tuple[_Leaf, int] | None] = []
+        self.leaf: list[tuple[Ranges, int] | None] = []
 
     def state(self) -> int:
         if len(self.empty) >= MAX_STATES:
@@ -88,9 +77,9 @@ class IncrementalRegex:
     def __init__(self, source: str) -> None:
         self.source = source
         self._nfa = _Nfa()
-        tree = _parse(source)
+        term = _read(source)
         first = self._nfa.state()
-        self._accept = self._build(tree, first)
+        self._accept = self._build(term, first)
         self._first = self._nfa.closure([first])
         if self._accept in self._first:
             raise GrammarError(
@@ -98,7 +87,7 @@ class IncrementalRegex:
                 place=_PLACE,
                 expected="a pattern that needs at least one character",
             )
-        if not self._can_match():
+        if term == NONE:
             raise GrammarError(f"no text matches the pattern {shown(source)}", place=_PLACE)
         self._states: list[tuple[frozenset[int], ...]] = [()]
         self._numbers: dict[tuple[frozenset[int], ...], int] = {(): 0}
@@ -141,38 +130,28 @@ class IncrementalRegex:
 
     def _moves(self, group: Iterable[int], char: str) -> list[int]:
         moves = (self._nfa.leaf[s] for s in group)
-        return [move[1] for move in moves if move is not None and move[0].match(char)]
+        return [move[1] for move in moves if move is not None and _holds(move[0], ord(char))]
 
     # -- building
 
-    def _build(self, items: Sequence[Any], at: int) -> int:
-        """Append ``items`` after state ``at``; return the state after them."""
-        for op, argument in items:
-            at = self._item(str(op), op, argument, at)
-        return at
-
-    def _item(self, name: str, op: Any, argument: Any, at: int) -> int:
-        if name in ("LITERAL", "NOT_LITERAL", "ANY", "IN"):
-            target = self._nfa.state()
-            self._nfa.leaf[at] = (self._leaf(op, argument), target)
-            return self._after(target)
-        if name == "SUBPATTERN":
-            _, add, remove, body = argument
-            if add or remove:
-                raise GrammarError(
-                    "flags inside a group", place=_PLACE, expected="flags at the start of the pattern, as (?i)"
-                )
-            return self._build(body, at)
-        if name == "BRANCH":
-            return self._branch(argument[1], at)
-        if name in ("MAX_REPEAT", "MIN_REPEAT"):
-            least, most, body = argument
-            return self._repeat(least, most, body, at)
-        raise GrammarError(
-            f"{_REFUSED.get(name, name)} in the pattern {shown(self.source)}",
-            place=_PLACE,
-            expected="characters, classes, groups, alternatives and repeats",
-        )
+    def _build(self, term: Regular, at: int) -> int:
+        """Append ``term`` after state ``at``; return the state after it."""
+        args = term.args
+        match term.op:
+            case "chars":
+                target = self._nfa.state()
+                self._nfa.leaf[at] = (args, target)
+                return self._after(target)
+            case "words":
+                return self._branch([cat(*(chars([(ord(c), ord(c))]) for c in word)) for word in sorted(args)], at)
+            case "cat":
+                for part in args:
+                    at = self._build(part, at)
+                return at
+            case "alt":
+                return self._branch(args, at)
+        body, least, most = args
+        return self._repeat(body, least, most, at)
 
     def _after(self, state: int) -> int:
         """Add and return a new state after ``state``: a state has either empty moves or a character."""
@@ -180,50 +159,28 @@ class IncrementalRegex:
         self._nfa.empty[state].append(target)
         return target
 
-    def _branch(self, options: Iterable[Sequence[Any]], at: int) -> int:
+    def _branch(self, options: Iterable[Regular], at: int) -> int:
         end = self._nfa.state()
         for option in options:
             self._nfa.empty[self._build(option, self._after(at))].append(end)
         return self._after(end)
 
-    def _repeat(self, least: int, most: Any, body: Sequence[Any], at: int) -> int:
+    def _repeat(self, body: Regular, least: int, most: int | None, at: int) -> int:
         for _ in range(least):
             at = self._build(body, at)
-        if most is _constants.MAXREPEAT:
+        if most is None:
             head = self._after(at)
             self._nfa.empty[self._build(body, self._after(head))].append(head)
             return self._after(head)
         end = self._nfa.state()
-        for _ in range(int(most) - least):
+        for _ in range(most - least):
             self._nfa.empty[at].append(end)
             at = self._build(body, self._after(at))
         self._nfa.empty[at].append(end)
         return self._after(end)
 
-    def _leaf(self, op: Any, argument: Any) -> _Leaf:
-        leaf = _parser.SubPattern(self._tree_state, [(op, argument)])
-        compiled: _Leaf = _compiler.compile(leaf, self._tree_state.flags)
-        return compiled
-
-    @property
-    def _tree_state(self) -> Any:
-        return _parse(self.source).state
-
-    def _can_match(self) -> bool:
-        """Whether some text matches: each character class on the way must contain a character."""
-        seen = set(self._first)
-        stack = list(seen)
-        while stack:
-            move = self._nfa.leaf[stack.pop()]
-            if move is not None and move[1] not in seen and _is_possible(move[0]):
-                new = self._nfa.closure([move[1]]) - seen
-                seen |= new
-                stack.extend(new)
-        return self._accept in seen
-
 
 _IDLE = Thread()
-_ASCII = "".join(map(chr, range(128)))
 
 
 @lru_cache(maxsize=64)
@@ -236,18 +193,25 @@ def compile_pattern(source: str) -> IncrementalRegex:
     return IncrementalRegex(source)
 
 
-@lru_cache(maxsize=64)
-def _parse(source: str) -> Any:
+def _read(source: str) -> Regular:
+    """The language of a pattern; raises `GrammarError` for what is invalid or cannot be decided as text arrives."""
     try:
-        return _parser.parse(source)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise GrammarError(f"{shown(source)} is not a valid pattern: {error}", place=_PLACE) from None
+        tree = parse(source)
+        if not isinstance(tree, Regular):
+            at = place_of("assertion", source)
+            raise Irregular("look-around" if source[at] == "(" else "an anchor or word boundary", at)
+    except Irregular as error:
+        raise GrammarError(
+            f"{error.what} in the pattern {shown(source)}, column {error.at + 1}",
+            column=error.at + 1,
+            place=_PLACE,
+            expected="characters, classes, groups, alternatives and repeats",
+        ) from None
+    except InvalidRegex as error:
+        message = f"{shown(source)} is not a valid pattern: {error}, column {error.at + 1}"
+        raise GrammarError(message, column=error.at + 1, place=_PLACE) from None
+    return tree
 
 
-def _is_possible(leaf: _Leaf) -> bool:
-    return leaf.search(_ASCII) is not None or leaf.search(_every_character()) is not None
-
-
-@lru_cache(maxsize=1)
-def _every_character() -> str:
-    return "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
+def _holds(ranges: Ranges, code: int) -> bool:
+    return any(low <= code <= high for low, high in ranges)

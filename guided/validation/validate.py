@@ -7,6 +7,7 @@ fails, or needs more than a second of processor time, there is no verdict.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +62,7 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
         dialect = dialect_of(schema)
         needed = needed_documents(schema, documents or {})
         others = {uri: _document(one, dialect_of(one, dialect)) for uri, one in needed.items()}
-        errors = by_jsonschema(_without_openapi(schema, dialect), value, others, _MAX_VIOLATIONS + 1)
+        errors = by_jsonschema(_readable(schema, dialect), value, others, _MAX_VIOLATIONS + 1)
     except Exception as error:  # a broken schema, a pattern it cannot read, a reference it cannot follow
         reason = str(error).strip().splitlines()
         return (Verdict("jsonschema", None, f"{type(error).__name__}: {reason[0][:200] if reason else ''}"),)
@@ -106,18 +107,19 @@ def _references(node: Any) -> Iterator[str]:
 
 def _document(document: Any, dialect: Dialect) -> Any:
     """Return a document without OpenAPI keywords that names its dialect: its own, or that of the schema."""
-    plain = _without_openapi(document, dialect)
+    plain = _readable(document, dialect)
     return {**plain, "$schema": dialect.uri} if isinstance(plain, dict) else plain
 
 
-def _without_openapi(schema: Any, dialect: Dialect) -> Any:
-    """Rewrite OpenAPI 3.0's keywords, which validators do not know: ``nullable`` and boolean exclusive bounds.
+def _readable(schema: Any, dialect: Dialect) -> Any:
+    r"""Rewrite what validators do not know.
 
-    They are left where they have no effect (siblings of a ``$ref`` in a dialect that ignores siblings), and where the
-    dialect of the resource defines the flags itself.
+    In patterns ``\<`` and ``\>`` are ``<`` and ``>`` to ECMA-262 and word boundaries to Rust.  Of OpenAPI 3.0 these are
+    ``nullable`` and boolean exclusive bounds.  They are left where they have no effect (siblings of a ``$ref`` in a
+    dialect that ignores siblings), and where the dialect of the resource defines the flags itself.
     """
     if isinstance(schema, list):
-        return [_without_openapi(item, dialect) for item in schema]
+        return [_readable(item, dialect) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     if any(_ids(schema)):
@@ -127,9 +129,12 @@ def _without_openapi(schema: Any, dialect: Dialect) -> Any:
         if key in _DATA:
             out[key] = value
         elif key in _MAPS and isinstance(value, Mapping):
-            out[key] = {name: _without_openapi(sub, dialect) for name, sub in value.items()}
+            is_pattern = key == "patternProperties"
+            out[key] = {_angles(name) if is_pattern else name: _readable(sub, dialect) for name, sub in value.items()}
+        elif key == "pattern" and isinstance(value, str):
+            out[key] = _angles(value)
         else:
-            out[key] = _without_openapi(value, dialect)
+            out[key] = _readable(value, dialect)
     if "$ref" in out and dialect.ref_ignores_siblings:
         return out
     if out.get("nullable") is True:
@@ -139,6 +144,11 @@ def _without_openapi(schema: Any, dialect: Dialect) -> Any:
     return out
 
 
+def _angles(pattern: str) -> str:
+    return _ESCAPE.sub(lambda found: found[0].lstrip("\\") if found[0] in ("\\<", "\\>") else found[0], pattern)
+
+
+_ESCAPE = re.compile(r"\\.", re.DOTALL)
 #: Keywords whose values are data, and those whose values are maps from names to schemas.
 _DATA = frozenset(("const", "enum", "default", "example", "examples"))
 _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))

@@ -196,7 +196,7 @@ _TEMPLATE = f"(?:{_LITERAL}|\\{{[+#./;?&]?{_VARSPEC}(?:,{_VARSPEC})*\\}})*"
 _POINTER = "(?:/(?:[^/~]|~[01])*)*"
 _ITEM = (
     "(?:[^\\\\()\\[\\]{}*+?|^$.]|\\.|\\\\[dDwWsStnrfv/.*+?^$|(){}\\[\\]\\\\-]"
-    "|\\[\\^?(?:[a-zA-Z0-9_ .,:;@#%&=!<>/]|[a-y]-z|[A-Y]-Z|[0-8]-9|\\\\[dws.\\\\\\]\\[-])+\\])"
+    "|\\[\\^?(?:-|-?(?:[a-zA-Z0-9_ .,:;@#%&=!<>/'\"*+?(){}|$]|[a-y]-z|[A-Y]-Z|[0-8]-9|\\\\[dws.\\\\\\]\\[-])+-?)\\])"
 )
 # {m,n} with m <= n by their digits: fewer digits, or one digit that is not larger
 _SPAN = "|".join(f"{low},(?:[{low}-9]|[1-9][0-9]{{1,2}})" for low in range(10)) + "|[1-9][0-9],[1-9][0-9]{2}"
@@ -281,7 +281,7 @@ FORMATS: Mapping[str, StringFormat] = {
     "regex": StringFormat(
         "ECMA-262",
         _regex(),
-        "patterns with look-around or groups more than two deep are not written",
+        "patterns with look-around, groups more than two deep and the rarer classes are not written",
         f"(?:[^*+?]{_ANY}*)?",  # nothing to repeat at the start is an error everywhere
     ),
     **{

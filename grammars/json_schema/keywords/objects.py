@@ -82,7 +82,9 @@ def allow(
         language = NONE if legal is None else strings_of(legal)
         props = {k: v if matches(language, k) else None for k, v in props.items()}
         if language.op == "words" and len(language.args) <= _FEW_NAMES:
-            props.update({key: cell_value(cells, key) for key in _ordered(language, schema) if key not in props})
+            props.update(
+                {key: cell_value(cells, key) for key in _ordered(language, legal, documents) if key not in props}
+            )
             cells = ()
         else:
             cells = _restrict(cells, language)
@@ -104,9 +106,9 @@ def allow(
     )
 
 
-def _ordered(language: Regular, schema: Mapping[str, Any]) -> list[str]:
+def _ordered(language: Regular, legal: Conj | None, documents: Documents) -> list[str]:
     """A few names, in the order of the ``enum`` that lists them if there is one."""
-    given = schema["propertyNames"].get("enum", ()) if isinstance(schema["propertyNames"], dict) else ()
+    given = documents[legal[0]].schema.get("enum", ()) if legal else ()
     rank = {name: i for i, name in enumerate(given) if isinstance(name, str)}
     return sorted(language.args, key=lambda name: (rank.get(name, len(rank)), name))
 

@@ -36,6 +36,9 @@ _LONGEST = max(map(len, _CHECKS)) + 4
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 _VALUES = ("const", "enum", "default", "example", "examples", "required", "type", "discriminator")
 _MOST = 20
+#: The options of llguidance's own compiler of schemas, which compiles none here.
+_OPTIONS = "x-guidance"
+_ENGINE = "guided.JsonSchema(separators=..., key_order=...) and the policy say how JSON is written"
 
 
 def misspelt_rows(schema: Any, keys: AbstractSet[str]) -> tuple[ReportRow, ...]:
@@ -66,6 +69,8 @@ def unlisted_rows(schema: Any) -> tuple[ReportRow, ...]:
 
 def _meant(key: str) -> str | None:
     """The keyword that ``key`` nearly spells; None for keywords and for other words."""
+    if key == _OPTIONS:
+        return key + "?"
     if key in _OTHERS or not 4 <= len(key) <= _LONGEST or key[:3].lower() not in _BEGINNINGS:
         return None
     plain = key.lower().replace("_", "").replace("-", "")
@@ -86,7 +91,8 @@ def _rows(schema: Any, found: Mapping[str, str]) -> Iterator[ReportRow]:
             word = found.get(key)
             if word is not None and word not in value:
                 count += 1
-                yield ReportRow(pointer_of(path), key, Outcome.EXACT, f"{MISSPELT}: did you mean {word!r}?")
+                reason = _ENGINE if key == _OPTIONS else f"did you mean {word!r}?"
+                yield ReportRow(pointer_of(path), key, Outcome.EXACT, f"{MISSPELT}: {reason}")
             if key in _MAPS and isinstance(inner, dict):
                 todo += [(one, (*path, key, name)) for name, one in inner.items()]
             elif key not in _VALUES and not key.startswith("x-"):

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from grammars.regular.terms import Ranges, chars
 
-__all__ = ["case_folded"]
+__all__ = ["case_folded", "cased_text"]
 
 #: Where letters with case are.
 _CASED = (range(0x2E00), range(0xA640, 0xAC00), range(0xFB00, 0x10000), range(0x10000, 0x1EA00))
@@ -46,6 +46,12 @@ def _folded(merged: Ranges, wide: bool) -> Ranges:
     return more
 
 
+@lru_cache(maxsize=1)
+def cased_text() -> str:
+    """All characters that have another case."""
+    return "".join(char for codes in _CASED for char in map(chr, codes) if char.lower() != char or char.upper() != char)
+
+
 @lru_cache(maxsize=2)
 def _classes(wide: bool) -> dict[int, tuple[int, ...]]:
     """For each character that folds to the same as another: all of them."""
@@ -56,7 +62,7 @@ def _classes(wide: bool) -> dict[int, tuple[int, ...]]:
         by_code.update(dict.fromkeys(both, both))
 
     unfolded: dict[str, int] = {}
-    for char in (chr(code) for codes in _CASED for code in codes if not 0xD800 <= code <= 0xDFFF):
+    for char in cased_text():
         if char in _TURKISH:
             continue
         for other in (char.lower(), char.upper()):

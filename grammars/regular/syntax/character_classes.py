@@ -10,7 +10,19 @@ from itertools import chain
 from grammars.regular.languages import MAX_CODE_POINT, Ranges, chars, ranges_minus
 from grammars.regular.syntax.ecma_tree import NotRegular
 
-__all__ = ["CLASSES", "DISPUTED_CHARACTERS", "DOT", "EVERY", "WIDE_DOT", "WORD", "category", "has_disputed_classes"]
+__all__ = [
+    "CATEGORIES",
+    "CLASSES",
+    "DISPUTED_CHARACTERS",
+    "DOT",
+    "EVERY",
+    "SURROGATES",
+    "WIDE_DOT",
+    "WORD",
+    "category",
+    "has_disputed_classes",
+    "writable",
+]
 
 _DIGIT: Ranges = ((0x30, 0x39),)
 WORD: Ranges = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -27,6 +39,7 @@ _SPACE: Ranges = (
     (0xFEFF, 0xFEFF),
 )
 EVERY: Ranges = ((0, MAX_CODE_POINT),)
+SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 DOT = ranges_minus(EVERY, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)))
 WIDE_DOT = ranges_minus(EVERY, ((0x0A, 0x0A),))
 CLASSES = {"d": _DIGIT, "w": WORD, "s": _SPACE}
@@ -60,6 +73,9 @@ _LONG_NAMES = {
     "Line_Separator": "Zl", "Paragraph_Separator": "Zp", "Other": "C", "Control": "Cc", "cntrl": "Cc",
     "Format": "Cf", "Private_Use": "Co",
 }  # fmt: skip
+
+#: The names of the general categories, the wide ones first.
+CATEGORIES = tuple(sorted({*_LONG_NAMES.values()} - {"LC", "C", "Co"}, key=lambda name: (len(name), name)))
 
 
 def category(name: str) -> Ranges:
@@ -95,3 +111,10 @@ def _categories() -> dict[str, list[tuple[int, int]]]:
             found.setdefault(name, []).append((first, code - 1))
             first, name = code, following
     return found
+
+
+def writable(ranges: Ranges) -> Ranges:
+    """The class without surrogates, if it separates some of them or holds nothing else."""
+    ((first, last),) = SURROGATES
+    cuts = any(first <= low <= last or first <= high <= last for low, high in ranges)
+    return ranges_minus(ranges, SURROGATES) if cuts else ranges

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, rep, text
+from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.case_folding import case_folded
 from grammars.regular.syntax.character_classes import (
     CLASSES,
@@ -21,6 +21,7 @@ from grammars.regular.syntax.character_classes import (
     WIDE_DOT,
     category,
     has_disputed_classes,
+    writable,
 )
 from grammars.regular.syntax.ecma_tree import (
     END,
@@ -29,16 +30,15 @@ from grammars.regular.syntax.ecma_tree import (
     InvalidPattern,
     LookAround,
     NotRegular,
-    Repetition,
     Tree,
     tree_alt,
     tree_cat,
+    tree_rep,
 )
 
 __all__ = ["EcmaParser", "has_disputed_case"]
 MAX_GROUPS = 60  #: nested groups; deeper patterns are refused before Python's own stack overflows
 
-_SURROGATES: Ranges = ((0xD800, 0xDFFF),)
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
 
@@ -114,33 +114,16 @@ class EcmaParser:
 
     def _sequence(self) -> Tree:
         parts: list[Tree] = []
-        literal: list[str] = []  # joined at the end: long literals would be quadratic otherwise
         while self._peek() not in ("", "|", ")"):
             start = self.at
             atom = self._atom()
             low, high = self._quantifier()
-            if isinstance(atom, Boundary | LookAround) and (low, high) != (1, 1):
-                if isinstance(atom, Boundary) and self.pattern[start] not in "^$(":
-                    raise InvalidPattern(f"nothing to repeat at character {start}")
-                atom = EPS if low == 0 else atom  # an optional assertion asserts nothing
-                low = high = 1
-            if isinstance(atom, Regular) and atom.op == "words" and len(atom.args) == 1 and (low, high) == (1, 1):
-                literal.extend(atom.args)
-                continue
-            if literal:
-                parts.append(text("".join(literal)))
-                literal = []
-            parts.append(self._repeated(atom, low, high))
-        if literal:
-            parts.append(text("".join(literal)))
+            if isinstance(atom, Boundary) and (low, high) != (1, 1) and self.pattern[start] not in "^$(":
+                raise InvalidPattern(f"nothing to repeat at character {start}")
+            if high is not None and high < low:
+                raise InvalidPattern(f"repeat from {low} to {high}")
+            parts.append(tree_rep(atom, low, high))
         return tree_cat(parts)
-
-    def _repeated(self, atom: Tree, low: int, high: int | None) -> Tree:
-        if high is not None and high < low:
-            raise InvalidPattern(f"repeat from {low} to {high}")
-        if isinstance(atom, Regular):
-            return rep(atom, low, high)
-        return atom if (low, high) == (1, 1) else Repetition(atom, low, high)
 
     def _quantifier(self) -> tuple[int, int | None]:
         found = self._peek()
@@ -155,7 +138,7 @@ class EcmaParser:
         if self._peek() == "?":  # lazy: the same language
             self.at += 1
         elif self._peek() == "+":
-            raise NotRegular("a possessive repeat")
+            raise NotRegular(f"a possessive repeat, column {self.at}")
         elif self._peek() == "*":
             raise InvalidPattern(f"nothing to repeat at character {self.at}")
         return bounds
@@ -189,7 +172,7 @@ class EcmaParser:
             case "(":
                 return self._group()
             case "[":
-                return chars(_writable(self._class()))
+                return chars(writable(self._class()))
             case "\\":
                 return self._escape()
             case "*" | "+" | "?":
@@ -200,8 +183,8 @@ class EcmaParser:
         if self.ignore_case:
             both = self._folded(((code, code),))
             if both != ((code, code),):
-                return chars(_writable(both))
-        return chars(_writable(((code, code),))) if 0xD800 <= code <= 0xDFFF else text(chr(code))
+                return chars(writable(both))
+        return chars(writable(((code, code),))) if 0xD800 <= code <= 0xDFFF else text(chr(code))
 
     def _folded(self, ranges: Ranges) -> Ranges:
         """The class, with the letters of other case where case is ignored."""
@@ -256,7 +239,7 @@ class EcmaParser:
             return None if flags.group()[-1] == ")" else "?:"
         for kind, reason in _FOREIGN_KINDS.items():
             if self.pattern.startswith(kind, self.at):
-                raise NotRegular(reason)
+                raise NotRegular(f"{reason}, column {self.at}")
         for kind in _LOOK_KINDS:
             if self.pattern.startswith(kind, self.at):
                 self.at += len(kind)
@@ -279,10 +262,10 @@ class EcmaParser:
             self.at += 1
             return START if char == "A" else END
         if char in tuple("123456789") or (char == "k" and self._peek(2) == "k<"):
-            raise NotRegular("a back-reference")
+            raise NotRegular(f"a back-reference, column {self.at}")
         found = self._escaped_class()
         if found is not None:
-            return chars(_writable(found))
+            return chars(writable(found))
         return self._char(self._escaped_char())
 
     def _escaped_class(self) -> Ranges | None:
@@ -379,13 +362,6 @@ class EcmaParser:
             return 8
         found = self._escaped_class()
         return found if found is not None else self._escaped_char()
-
-
-def _writable(ranges: Ranges) -> Ranges:
-    """The class without surrogates, if it separates some of them or holds nothing else."""
-    ((first, last),) = _SURROGATES
-    cuts = any(first <= low <= last or first <= high <= last for low, high in ranges)
-    return ranges_minus(ranges, _SURROGATES) if cuts else ranges
 
 
 def _code_point(digits: str) -> int:

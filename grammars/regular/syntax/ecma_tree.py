@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import chain, groupby
+from typing import TypeAlias, cast
 
-from grammars.regular.languages import EPS, Regular, alt, cat
+from grammars.regular.languages import EPS, Regular, alt, cat, rep, text
 
 __all__ = [
     "END",
@@ -21,11 +22,12 @@ __all__ = [
     "Tree",
     "tree_alt",
     "tree_cat",
+    "tree_rep",
 ]
 
 
 class InvalidPattern(ValueError):
-    """The pattern is not ECMA-262."""
+    """The pattern is not one of its dialect."""
 
 
 class NotRegular(ValueError):
@@ -69,15 +71,31 @@ END = Boundary("end")
 
 def tree_cat(parts: Sequence[Tree]) -> Tree:
     flat: list[Tree] = []
-    for part in parts:
-        for one in part.parts if isinstance(part, Concatenation) else (part,):
-            if flat and isinstance(one, Regular) and isinstance(flat[-1], Regular):
-                flat[-1] = cat(flat[-1], one)
-            else:
-                flat.append(one)
+    every = chain.from_iterable(part.parts if isinstance(part, Concatenation) else (part,) for part in parts)
+    for _, run in groupby(every, lambda part: isinstance(part, Regular)):
+        several = list(run)
+        flat += [cat(*_joined(cast(list[Regular], several)))] if isinstance(several[0], Regular) else several
     if not flat:
         return EPS
     return flat[0] if len(flat) == 1 else Concatenation(tuple(flat))
+
+
+def _joined(parts: Sequence[Regular]) -> Iterator[Regular]:
+    """The parts with neighbouring words as one: long literals would be quadratic otherwise."""
+    for is_word, run in groupby(parts, lambda part: part.op == "words" and len(part.args) == 1):
+        if is_word:
+            yield text("".join(next(iter(part.args)) for part in run))
+        else:
+            yield from run
+
+
+def tree_rep(body: Tree, least: int, most: int | None) -> Tree:
+    """The repeat, as a regular term where its body is one; an optional assertion asserts nothing."""
+    if isinstance(body, Boundary | LookAround):
+        return body if least else EPS
+    if isinstance(body, Regular):
+        return rep(body, least, most)
+    return body if (least, most) == (1, 1) else Repetition(body, least, most)
 
 
 def tree_alt(options: Sequence[Tree]) -> Tree:

@@ -1,30 +1,26 @@
-"""Translate the engine's regular expressions (Rust's ``regex`` syntax) into languages.
+"""Translate regular expressions of Rust's ``regex`` syntax into languages: those of the engine and of pydantic.
 
 `language(pattern)` is what the pattern of a whole lexeme matches.  It answers what the engine cannot answer in time: a
 shortest word, whether two lexemes can match the same text, whether a lexeme can ever end.  Nothing is accepted or
 refused by it alone: it raises `NotTranslated` for what it does not understand, and the pattern always goes to the
-engine.
+engine.  `searched(pattern)` is the strings in which a pattern of pydantic is found.
 """
 
 from __future__ import annotations
 
 import string
-import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
+from typing import cast
 
-from grammars.regular.languages import (
-    EPS,
-    MAX_CODE_POINT,
-    Ranges,
-    Regular,
-    alt,
-    cat,
-    chars,
-    ranges_minus,
-    rep,
-)
+from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
+from grammars.regular.syntax.assertions import lowered
+from grammars.regular.syntax.case_folding import case_folded
+from grammars.regular.syntax.character_classes import CLASSES, category
+from grammars.regular.syntax.ecma_tree import END, START, Boundary, NotRegular, Tree, tree_alt, tree_cat, tree_rep
+from grammars.regular.syntax.rust_classes import POSIX, combined, unicode_class
 
-__all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "NotTranslated", "approximate_language", "language"]
+__all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "NotTranslated", "approximate_language", "language", "searched"]
 
 #: The largest number of a counted repeat that the engine reads.
 MAX_COUNT = 2**32 - 1
@@ -50,12 +46,8 @@ class NotTranslated(ValueError):
 
 _ALL_CHARS: Ranges = ((0, MAX_CODE_POINT),)
 _NEWLINE: Ranges = ((0x0A, 0x0A),)
-_POSIX = {  # first and last characters, pair by pair
-    "alnum": "09AZaz", "alpha": "AZaz", "ascii": "\x00\x7f", "blank": "\t\t  ", "cntrl": "\x00\x1f\x7f\x7f",
-    "digit": "09", "graph": "!~", "lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ",
-    "upper": "AZ", "word": "09AZ__az", "xdigit": "09AFaf",
-}  # fmt: skip
 _ESCAPES = {"n": 0x0A, "r": 0x0D, "t": 0x09, "f": 0x0C, "v": 0x0B, "a": 0x07, "0": 0x00}
+_OPERATORS = ("&&", "--", "~~")
 _DEEPEST = 100
 
 
@@ -64,7 +56,21 @@ def language(pattern: str, flags: str = "") -> Regular:
     """Return the language of the pattern of a whole lexeme; raises `InvalidRegex` or `NotTranslated`."""
     if len(pattern) > 20_000:
         raise NotTranslated("the pattern is too long to look into")
-    return _parsed(_Parser(pattern), flags)
+    return cast(Regular, _parsed(_Parser(pattern), flags))
+
+
+@lru_cache(maxsize=500)
+def searched(pattern: str, *, plain_classes: bool = False) -> Regular:
+    """Return the strings in which the pattern is found; raises `InvalidRegex` or `NotTranslated`.
+
+    ``plain_classes``: classes and word boundaries are those of ECMA-262.
+    """
+    parser = _Parser(pattern, search=True)
+    parser.classes = CLASSES.__getitem__ if plain_classes else unicode_class
+    try:
+        return lowered(_parsed(parser, ""), parser.classes("w"))
+    except NotRegular as error:
+        raise NotTranslated(str(error)) from None
 
 
 @lru_cache(maxsize=500)
@@ -82,14 +88,14 @@ def approximate_language(pattern: str, flags: str = "") -> Regular:
     except NotTranslated:
         pass
     try:
-        return _parsed(_Parser(pattern, strict=False), flags)
+        return cast(Regular, _parsed(_Parser(pattern, strict=False), flags))
     except _TooMany:
         raise
     except InvalidRegex:
         return EPS
 
 
-def _parsed(parser: _Parser, flags: str) -> Regular:
+def _parsed(parser: _Parser, flags: str) -> Tree:
     term = parser.alternation(_Flags("s" in flags, "i" in flags, "x" in flags), 0)
     if parser.at < len(parser.text):
         raise InvalidRegex("unopened group", parser.at)
@@ -104,10 +110,14 @@ class _Flags(tuple[bool, bool, bool]):
 
 
 class _Parser:
-    def __init__(self, pattern: str, *, strict: bool = True) -> None:
+    """``search``: anchors and word boundaries are kept, and names of Unicode classes are read."""
+
+    def __init__(self, pattern: str, *, strict: bool = True, search: bool = False) -> None:
         self.text = pattern
         self.at = 0
         self.strict = strict
+        self.search = search
+        self.classes: Callable[[str], Ranges] = unicode_class
 
     def untranslated(self, what: str) -> None:
         """Raise `NotTranslated` unless an approximation is wanted."""
@@ -126,7 +136,7 @@ class _Parser:
 
     # -- structure
 
-    def alternation(self, flags: _Flags, depth: int) -> Regular:
+    def alternation(self, flags: _Flags, depth: int) -> Tree:
         if depth > _DEEPEST:
             raise InvalidRegex(f"groups are nested more than {_DEEPEST} deep", self.at)
         options = []
@@ -134,11 +144,11 @@ class _Parser:
             term, flags = self.sequence(flags, depth)
             options.append(term)
             if self.peek() != "|":
-                return alt(*options)
+                return tree_alt(options)
             self.at += 1
 
-    def sequence(self, flags: _Flags, depth: int) -> tuple[Regular, _Flags]:
-        parts: list[Regular] = []
+    def sequence(self, flags: _Flags, depth: int) -> tuple[Tree, _Flags]:
+        parts: list[Tree] = []
         while self.at < len(self.text) and self.peek() not in "|)":
             if flags[2] and self.skip_verbose():
                 continue
@@ -147,10 +157,10 @@ class _Parser:
                 flags = changed
                 continue
             if self.peek() in ("^", "$"):
-                self.anchor(parts)
+                self.anchor(parts, flags)
                 continue
-            parts.append(self.quantified(self.atom(flags, depth)))
-        return cat(*parts), flags
+            parts.append(self.quantified(self.atom(flags, depth), flags))
+        return tree_cat(parts), flags
 
     def skip_verbose(self) -> bool:
         begin = self.at
@@ -162,13 +172,16 @@ class _Parser:
                 self.at += 1
         return self.at > begin
 
-    def anchor(self, parts: list[Regular]) -> None:
+    def anchor(self, parts: list[Tree], flags: _Flags) -> None:
         """Read ``^`` or ``$``: without effect at the ends of a whole lexeme, elsewhere only the engine understands it.
 
         A repeated anchor (``^+``) means the same as a single one.
         """
         char = self.take()
-        self.quantified(EPS)
+        kept = self.quantified(START if char == "^" else END, flags)
+        if self.search:
+            parts.append(kept)
+            return
         at_edge = not parts if char == "^" else self.at == len(self.text) or self.peek() in "|)"
         if not at_edge:
             self.untranslated(f"{char} inside the pattern")
@@ -188,12 +201,14 @@ class _Parser:
     def with_flags(self, flags: _Flags, words: str) -> _Flags:
         on, _, off = words.partition("-")
         values = [(letter in on or old) and letter not in off for letter, old in zip("six", flags, strict=True)]
-        if set(words) & set("mUR"):
+        if set(words) & set("mUR") or "u" in off:
             self.untranslated(f"the flags {words!r}")
         return _Flags(*values)
 
-    def quantified(self, body: Regular) -> Regular:
+    def quantified(self, body: Tree, flags: _Flags) -> Tree:
         while True:
+            if flags[2]:
+                self.skip_verbose()
             char = self.peek()
             if char in ("*", "+", "?") and char:
                 self.at += 1
@@ -204,7 +219,7 @@ class _Parser:
                 return body
             if self.peek() == "?":  # lazy: the same language
                 self.at += 1
-            body = rep(body, least, most)
+            body = tree_rep(body, least, most)
 
     def braces(self) -> tuple[int, int | None]:
         begin = self.at
@@ -223,22 +238,26 @@ class _Parser:
 
     # -- atoms
 
-    def atom(self, flags: _Flags, depth: int) -> Regular:
+    def atom(self, flags: _Flags, depth: int) -> Tree:
         begin = self.at
         char = self.take()
         if char == "(":
             return self.group(flags, depth)
         if char == "[":
-            return chars(self.case(self.char_class(), flags))
+            return chars(self.char_class(flags))
         if char == ".":
             return chars(_ALL_CHARS if flags[0] else ranges_minus(_ALL_CHARS, _NEWLINE))
         if char == "\\":
             return self.escape(flags)
         if char in "*+?{":
             raise InvalidRegex("nothing to repeat", begin)
-        return chars(self.case(((ord(char), ord(char)),), flags))
+        return self.char(ord(char), flags)
 
-    def group(self, flags: _Flags, depth: int) -> Regular:
+    def char(self, code: int, flags: _Flags) -> Tree:
+        found = self.case(((code, code),), flags)
+        return text(chr(code)) if len(found) == 1 else chars(found)
+
+    def group(self, flags: _Flags, depth: int) -> Tree:
         begin = self.at - 1
         if self.peek() == "?":
             self.at += 1
@@ -262,32 +281,38 @@ class _Parser:
         self.at += 1
         return body
 
-    def escape(self, flags: _Flags) -> Regular:
+    def escape(self, flags: _Flags) -> Tree:
         begin = self.at - 1
-        ranges = self.escaped_class()
+        ranges = self.escaped_class(flags)
         if ranges is not None:
             return chars(ranges)
         if self.peek() in ("A", "z"):
-            self.at += 1
-            return EPS
+            kept = START if self.take() == "A" else END
+            return kept if self.search else EPS
         if self.peek() in ("b", "B", "<", ">"):
+            kind = {"b": "word", "B": "no word"}.get(self.take(), "")
+            if self.search and kind and self.peek() != "{":
+                return Boundary(kind)
             self.untranslated("word boundaries")
-            self.at += 1
             return EPS
-        code = self.escaped_char(begin)
-        return chars(self.case(((code, code),), flags))
+        return self.char(self.escaped_char(begin), flags)
 
-    def escaped_class(self) -> Ranges | None:
+    def escaped_class(self, flags: _Flags) -> Ranges | None:
         char = self.peek()
-        if char in ("p", "P"):
-            self.untranslated("Unicode classes")
+        if char in ("p", "P") and char:
+            begin = self.at
             end = self.text.find("}", self.at) if self.peek(2)[1:] == "{" else self.at + 1
             self.at = end + 1 if end >= 0 else len(self.text)
+            if self.search:
+                name = self.text[begin + 1 : self.at].strip("{}")
+                found = self.case(category(name.removeprefix("^")), flags)
+                return ranges_minus(_ALL_CHARS, found) if (char == "P") != name.startswith("^") else found
+            self.untranslated("Unicode classes")
             return _ALL_CHARS
         if char not in ("d", "D", "w", "W", "s", "S") or not char:
             return None
         self.at += 1
-        ranges = _unicode_class(char.lower())
+        ranges = self.classes(char.lower())
         return ranges_minus(_ALL_CHARS, ranges) if char.isupper() else ranges
 
     def escaped_char(self, begin: int) -> int:
@@ -310,93 +335,74 @@ class _Parser:
             raise InvalidRegex(f"unknown escape \\{char}", begin)
         return ord(char)
 
-    def char_class(self) -> Ranges:
+    def char_class(self, flags: _Flags) -> Ranges:
         begin = self.at - 1
         negated = self.peek() == "^"
         self.at += negated
+        ranges: Ranges = ()
+        operator = ""
         found: list[tuple[int, int]] = []
-        first = True
-        while first or self.peek() != "]":
+        while self.peek() == "-":
+            found.append((0x2D, 0x2D))
+            self.at += 1
+        first = not found
+        while True:
             if self.peek() == "":
                 raise InvalidRegex("a character class does not end", begin)
-            if self.peek(2) in ("&&", "--", "~~"):
-                self.untranslated("operators in character classes")
+            if flags[2] and self.skip_verbose():
+                continue
+            two = self.peek(2)
+            if two in _OPERATORS or (self.peek() == "]" and not first):
+                ranges = combined(operator, ranges, self.case(chars(found).args, flags))
+                operator, found = two, []
+                if two not in _OPERATORS:
+                    break
                 self.at += 2
                 continue
-            found += self.class_item()
+            found += self.class_item(flags)
             first = False
         self.at += 1
-        ranges = chars(found).args if found else ()
         return ranges_minus(_ALL_CHARS, ranges) if negated else ranges
 
-    def class_item(self) -> Ranges:
+    def class_item(self, flags: _Flags) -> Ranges:
         if self.peek() == "[":
             self.at += 1
-            return self.posix() if self.peek() == ":" else self.char_class()
-        low = self.class_char()
+            return self.posix(flags) if self.peek() == ":" else self.char_class(flags)
+        low = self.class_char(flags)
         if not isinstance(low, int):
             return low
-        if self.peek() == "-" and self.peek(2)[1:] not in ("]", ""):
+        if self.peek() == "-" and self.peek(2)[1:] not in ("]", "-", ""):
             self.at += 1
-            high = self.class_char()
+            high = self.class_char(flags)
             if not isinstance(high, int) or high < low:
                 raise InvalidRegex("a range in the wrong order", self.at)
             return ((low, high),)
         return ((low, low),)
 
-    def class_char(self) -> int | Ranges:
+    def class_char(self, flags: _Flags) -> int | Ranges:
         begin = self.at
         char = self.take()
         if char != "\\":
             return ord(char)
-        ranges = self.escaped_class()
+        ranges = self.escaped_class(flags)
         return ranges if ranges is not None else self.escaped_char(begin)
 
-    def posix(self) -> Ranges:
+    def posix(self, flags: _Flags) -> Ranges:
         begin = self.at - 1
         end = self.text.find(":]", self.at)
         name = self.text[self.at + 1 : end]
         negated = name.startswith("^")
-        spelled = _POSIX.get(name.lstrip("^"))
+        spelled = POSIX.get(name.lstrip("^"))
         if end < 0 or spelled is None:
             raise InvalidRegex("an unknown class of characters", begin)
         self.at = end + 2
-        ranges = tuple((ord(a), ord(b)) for a, b in zip(spelled[::2], spelled[1::2], strict=True))
+        pairs = zip(spelled[::2], spelled[1::2], strict=True)
+        ranges = self.case(tuple((ord(low), ord(high)) for low, high in pairs), flags)
         return ranges_minus(_ALL_CHARS, ranges) if negated else ranges
 
     def case(self, ranges: Ranges, flags: _Flags) -> Ranges:
-        if not flags[1]:
-            return ranges
-        out = list(ranges)
-        for low, high in ranges:
-            for a, b, shift in ((0x41, 0x5A, 32), (0x61, 0x7A, -32)):
-                first, last = max(low, a), min(high, b)
-                if first <= last:
-                    out.append((first + shift, last + shift))
-            if high > 0x7F and (low, high) != _ALL_CHARS[0] and high - low < 1_000:
-                self.untranslated("letters beyond ASCII without case")
-        return chars(out).args  # type: ignore[no-any-return]
+        return case_folded(ranges, wide=False) if flags[1] else ranges
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
-
-
-#: After this code point only variation selectors are assigned, which count as parts of words.
-_LAST_ASSIGNED, _SELECTORS = 0x323AF, ((0xE0100, 0xE01EF),)
-_SPACES: Ranges = (
-    (0x09, 0x0D), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
-    (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
-)  # fmt: skip
-
-
-@lru_cache(maxsize=3)
-def _unicode_class(name: str) -> Ranges:
-    """``\\d``, ``\\w``, ``\\s`` as the engine defines them: for all scripts."""
-    if name == "s":
-        return _SPACES
-    kinds = {"Nd"} if name == "d" else {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc"}
-    found = [(code, code) for code in range(_LAST_ASSIGNED + 1) if unicodedata.category(chr(code)) in kinds]
-    if name == "w":
-        found += [(0x200C, 0x200D), *_SELECTORS]
-    return chars(found).args  # type: ignore[no-any-return]

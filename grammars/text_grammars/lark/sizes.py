@@ -39,6 +39,7 @@ __all__ = [
     "LexemeSize",
     "check_pattern",
     "check_sizes",
+    "check_term",
     "of_term",
     "terminal_sizes",
 ]
@@ -70,7 +71,12 @@ class LexemeSize:
 
 def check_pattern(pattern: str, flags: str = "", *, place: str = "") -> None:
     """Raise `GrammarError` for a regular expression past a limit, `InvalidRegex` for an invalid one."""
-    _check(of_term(approximate_language(pattern, flags)), "the pattern", place=place)
+    check_term(approximate_language(pattern, flags), place=place)
+
+
+def check_term(term: Regular, *, place: str = "") -> None:
+    """Raise `GrammarError` for the language of a pattern that is past a limit."""
+    _check(of_term(term), "the pattern", place=place)
 
 
 def _check(size: LexemeSize, what: str, at: SourcePlace = (0, 0), place: str = "") -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from grammars.regular.languages import ALL, ANY, NONE, Regular, cat, inter, neg, surely_empty, text, words
 from grammars.regular.languages import alt as alternatives
-from grammars.regular.raw_text import ANY_TEXT, raw_node
+from grammars.regular.syntax.raw_text import ANY_TEXT, raw_node
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Lexeme, Node, Text, Until, seq
 

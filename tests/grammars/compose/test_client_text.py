@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -136,7 +137,7 @@ def in_json(value: Any) -> str:
 def formats_with(text: str) -> dict[str, tuple[Any, str]]:
     """Every kind of constraint with ``text`` in it, and what the answer then is."""
     literal = in_json(text)
-    escaped = "".join(f"\\x{{{ord(c):x}}}" for c in text)
+    escaped = re.escape(text)
     ecma = "".join(f"\\u{{{ord(c):x}}}" for c in text)
     gbnf = '"' + "".join(f"\\U{ord(c):08X}" for c in text) + '"'
     return {

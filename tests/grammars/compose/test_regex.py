@@ -8,6 +8,8 @@ import re
 import pytest
 
 import guided
+from grammars.regular.backtracking import no_nested_set_warnings
+from grammars.shortest.plan_texts import response_text
 from guided.engine.engine import Engine
 from special_tokens.errors import GrammarError
 from tests.judges.plans import accepts, plan_of
@@ -42,31 +44,60 @@ def test_unicode_classes_when_asked_for(engine: Engine) -> None:
     assert plan.response.pattern == "[0-9][0-9A-Za-z_]"
 
 
-@pytest.mark.parametrize("pattern", ["(?i)ok|yes", "o(?i:k)|(?i)YES", "(?i)[j-l]{2}|[^a]es", r"(?i)(?=o|y)[a-z]+"])
+@pytest.mark.parametrize("pattern", ["(?i)ok|yes", "o(?i:k)|(?i:YES)", "(?i)[j-l]{2}|[^a]es", r"(?i)(?=o|y)[a-z]+"])
 def test_ascii_letters_match_ascii_letters_alone_where_case_is_ignored(engine: Engine, pattern: str) -> None:
     plan = plan_of(engine, response_format=guided.Regex(pattern))
     for text in ("oK", "ok", "yes", "yeS", "kK", "o\u212a", "ye\u017f", "k\u212a"):  # the Kelvin sign, the long s
-        wanted = re.fullmatch(_inline(pattern), text, re.ASCII) is not None
+        wanted = re.fullmatch(pattern, text, re.ASCII) is not None
         assert accepts(plan, engine, text, "after") == wanted, text
 
 
-def _inline(pattern: str) -> str:
-    """Python takes flags of a whole pattern in front alone."""
-    return pattern.replace("|(?i)YES", "|(?i:YES)")
-
-
 def test_letters_beyond_ascii_and_a_spelled_kelvin_sign_ignore_case_too(engine: Engine) -> None:
-    for pattern, text in (("(?i)é", "É"), ("(?i)\u212a", "\u212a"), (r"(?i)[\u{17f}]", "\u017f")):
+    for pattern, text in (("(?i)é", "É"), ("(?i)\u212a", "\u212a"), (r"(?i)[\u017f]", "\u017f")):
         assert accepts(plan_of(engine, response_format=guided.Regex(pattern)), engine, text, "after"), pattern
     assert accepts(plan_of(engine, response_format=guided.Regex("(?i)k", unicode=True)), engine, "\u212a", "after")
+
+
+def test_unicode_patterns_look_around_too(engine: Engine) -> None:
+    plan = plan_of(engine, response_format=guided.Regex(r"(?!\d)\w\b.", unicode=True))
+    for text in ("é-", "٣-", "éa", "a-", "a\u0301"):
+        assert accepts(plan, engine, text, "after") == bool(re.fullmatch(r"(?!\d)\w\b.", text)), text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        ("[^[]+", ("ab]", "[", "a[")),
+        ("[([{]x", ("(x", "[x", "{x", ")x")),
+        (r"\[[^[\]]+\]", ("[a]", "[]", "[[a]")),
+        (r"a\Z", ("a", "aZ")),
+        ("[!--]", ("!", "+", "-", ".")),
+        ("[~~a]", ("~", "a", "b")),
+        ("[a&&b]", ("a", "&", "b")),
+        ("a{,2}", ("a", "aa", "aaa")),
+        (r"\101\x41", ("AA", "101A")),
+    ],
+)
+def test_a_pattern_is_read_as_python_reads_it(engine: Engine, pattern: str, texts: tuple[str, ...]) -> None:
+    plan = plan_of(engine, response_format=guided.Regex(pattern))
+    with no_nested_set_warnings(pattern):
+        wanted = re.compile(pattern, re.ASCII)
+    assert any(map(wanted.fullmatch, texts))
+    for text in texts:
+        assert accepts(plan, engine, text, "after") == bool(wanted.fullmatch(text)), text
+    assert wanted.fullmatch(response_text(plan.response) or "")
 
 
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
         (r"(?=a)b", "no text matches this pattern"),
-        (r"(?=a", "regex: .*expected a regular expression"),
-        (r"(a)(?=\1)", "not supported.*without look-around"),
+        (r"(?=a", "regex line 1, column 1: .*expected a regular expression"),
+        (r"(a)(?=\1)", "line 1, column 7: a back-reference is not supported"),
+        (r"(\w+)\s\1", "line 1, column 8: a back-reference is not supported"),
+        (r"0++0", "line 1, column 2: a possessive repeat is not supported"),
+        (r"a(?>b|bc)c", "line 1, column 2: an atomic group is not supported"),
+        (r"\pL", r"line 1, column 1: bad escape \\p; expected a regular expression of Python's re"),
         (r"\d[", "line 1, column 3"),
         (r"[^\w\W]", "no text matches this pattern"),
     ],
@@ -74,5 +105,3 @@ def test_letters_beyond_ascii_and_a_spelled_kelvin_sign_ignore_case_too(engine: 
 def test_errors_name_the_pattern(engine: Engine, pattern: str, said: str) -> None:
     with pytest.raises(GrammarError, match=said):
         plan_of(engine, response_format=guided.Regex(pattern))
-    with pytest.raises(GrammarError, match="not possible with unicode"):
-        plan_of(engine, response_format=guided.Regex("(?=a)a", unicode=True))

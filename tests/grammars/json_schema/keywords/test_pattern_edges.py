@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+import guided
 from grammars.json_schema.build import build
 from guided.bitmask import is_allowed
+from guided.engine.engine import Engine
 from special_tokens.errors import SchemaError
 from tests.cases import seeds
+from tests.judges.plans import accepts, plan_of
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Compiled, Judge
 from tests.judges.validators import judge as verdicts
@@ -232,3 +235,34 @@ def test_negated_counts_that_begin_anywhere_are_kept(judge: Judge, forms: str) -
 @pytest.mark.parametrize("pattern", ["^(?!.*a.{9}b).*$", "^(?!.{25}b).*$", "^(?!.*a{25})", "^(?!.*ab{25})", "a.{25}b"])
 def test_other_counts_are_kept(pattern: str) -> None:
     assert not build({"type": "string", "pattern": pattern}, watch=True).report.relaxed
+
+
+@pytest.mark.parametrize("pattern", [r"^\<a\>$", r"\<a\>", r"^(\w+)\<\>$"])
+def test_an_escaped_angle_bracket_is_itself_wherever_a_schema_stands(engine: Engine, pattern: str) -> None:
+    schema = {"type": "string", "pattern": pattern}
+    call = {"name": "f", "parameters": {"type": "object", "properties": {"x": schema}, "required": ["x"]}}
+    for text in ("<a>", "a", "a<>"):
+        is_right = bool(re.search(pattern, text))
+        assert [verdict.is_valid for verdict in verdicts(schema, text)] == [is_right] * 2
+        keys = {"patternProperties": {pattern: False}}
+        assert [verdict.is_valid for verdict in verdicts(keys, {text: 1})] == [not is_right] * 2
+        written = json.dumps(text)
+        assert accepts(plan_of(engine, response_format=schema), engine, written, "after") == is_right
+        lark = guided.Lark(f"start: v\nv: %json {json.dumps(schema)}")
+        assert accepts(plan_of(engine, response_format=lark), engine, written, "after") == is_right
+        tools = plan_of(engine, tools=[{"type": "function", "function": call}], tool_choice="required")
+        answer = f'<tool_call>\n{{"name": "f", "arguments": {{"x": {written}}}}}\n</tool_call>'
+        assert accepts(tools, engine, answer, "after") == is_right
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (r"^(a)x\1$", "a back-reference, column 6"),
+        (r"^a(?>b|bc)$", "an atomic group, column 3"),
+        (r"^0++0$", "a possessive repeat, column 3"),
+    ],
+)
+def test_what_no_regular_language_can_say_is_named_with_its_column(pattern: str, reason: str) -> None:
+    (row,) = build({"type": "string", "pattern": pattern}).report.relaxed
+    assert row.reason == f"not enforced: {reason}"

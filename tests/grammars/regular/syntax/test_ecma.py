@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from itertools import product
 
+import jsonschema_rs
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from grammars.regular.languages import matches
@@ -46,6 +48,26 @@ def test_a_pattern_is_found_where_a_backtracking_engine_finds_it(pattern: str) -
     except NotRegular:
         assume(False)
     assert [word for word in WORDS if matches(term, word)] == expected
+
+
+#: Characters that dialects read differently; without ``\\r`` and the line separators, on which readers of ``.`` differ.
+TEXTS = ["".join(letters) for size in range(3) for letters in product("aK_5-~&[]<\\é٣\u212aſ\x85\ufeff\n", repeat=size)]
+ATOMS = (
+    *("a", ".", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", "^", "$", "b*", "a?", " ", "[^k]", "[a-]", r"[\w-]"),
+    *(r"\-", "[!--]", "[~~a]", "[a&&b]", r"[^[\]]", "[^]", "[]", r"\x41", r"\u0061", r"\p{L}", r"\P{Nd}", r"[\p{Lu}_]"),
+)
+
+
+@settings(max_examples=2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 200)
+@given(parts=st.lists(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=4).map("".join), min_size=1, max_size=3))
+def test_a_pattern_is_found_where_jsonschema_rs_finds_it(parts: list[str]) -> None:
+    pattern = "|".join(parts)
+    try:
+        term = language(pattern)
+        judge = jsonschema_rs.validator_for({"pattern": pattern})
+    except (NotRegular, jsonschema_rs.ValidationError):
+        assume(False)
+    assert [text for text in TEXTS if matches(term, text)] == [text for text in TEXTS if judge.is_valid(text)]
 
 
 @pytest.mark.parametrize(

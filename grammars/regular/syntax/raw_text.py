@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from grammars.regular.json_strings import ANYTHING
-from grammars.regular.languages import ALL, ANY, Ranges, Regular, cat, ranges_minus
+from grammars.regular.languages import ALL, Regular, cat
+from grammars.regular.syntax.write import written
 from grammars.tree.nodes import And, Node, Not, Pattern, Seq, Text, alt, repeat, seq
-from grammars.tree.quantifier import quantifier
 
 __all__ = ["ANY_TEXT", "raw_node"]
 
@@ -18,7 +18,7 @@ def raw_node(term: Regular) -> Node:
     if term == ALL:
         return ANY_TEXT
     if term.plain:
-        return Pattern(_regex(term)) if term.op != "words" else alt(*map(Text, sorted(term.args)))
+        return Pattern(written(term)) if term.op != "words" else alt(*map(Text, sorted(term.args)))
     args = term.args
     match term.op:
         case "cat":
@@ -41,44 +41,3 @@ def _begun(term: Regular) -> Node:
     if term.op == "cat" and term.args and term.args[-1] == ALL:
         return seq(raw_node(cat(*term.args[:-1])), ANYTHING)
     return raw_node(term)
-
-
-def _regex(term: Regular) -> str:
-    args = term.args
-    match term.op:
-        case "chars":
-            return _class(args)
-        case "words":
-            return "(?:" + "|".join("".join(map(_escaped, word)) for word in sorted(args)) + ")"
-        case "cat":
-            return "".join(map(_regex, args))
-        case "alt":
-            return f"(?:{'|'.join(map(_regex, args))})" if args else _NOTHING
-    body, least, most = args
-    if (least, most) == (0, 0):
-        return ""
-    inner = _regex(body)
-    if body.op != "chars":
-        inner = f"(?:{inner})"
-    return inner + quantifier(least, most)
-
-
-_NOTHING = r"[^\s\S]"
-_SURROGATES: Ranges = ((0xD800, 0xDFFF),)
-
-
-def _class(ranges: Ranges) -> str:
-    if ranges == ANY.args:
-        return "(?s:.)"
-    kept = ranges_minus(ranges, _SURROGATES)
-    if not kept:
-        return _NOTHING
-    return "[" + "".join(_escaped(chr(a)) if a == b else f"{_code(a)}-{_code(b)}" for a, b in kept) + "]"
-
-
-def _code(code: int) -> str:
-    return f"\\x{{{code:X}}}"
-
-
-def _escaped(char: str) -> str:
-    return char if char.isalnum() else _code(ord(char))

@@ -1,0 +1,84 @@
+"""Write a regular language as a pattern that ECMA-262, the engine (Rust) and Python's ``re`` read alike."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from grammars.regular.languages import Ranges, Regular, ranges_minus
+from grammars.regular.syntax.character_classes import CATEGORIES, EVERY, SURROGATES, category
+from grammars.tree.quantifier import quantifier
+
+__all__ = ["written"]
+
+_SYNTAX = frozenset("\\.+*?()[]{}|^$")
+_CLASS_SYNTAX = frozenset("\\[]^-")
+_OPERATORS = frozenset("&~")  # two of them in a class are an operator in Rust
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ONE_NAME = re.compile(r"\\p\{[A-Za-z]+\}")
+_MANY_RANGES = 5
+
+
+def written(term: Regular, *, named: bool = False) -> str:
+    r"""Return the pattern of a plain term, without anchors.
+
+    ``named``: large classes are written with names such as ``\p{Nd}``, which Python's ``re`` does not know.
+    """
+    args = term.args
+    match term.op:
+        case "chars":
+            return _class(args, named)
+        case "words":
+            each = ["".join(_spelled(char, _SYNTAX) for char in word) for word in sorted(args)]
+            return each[0] if len(each) == 1 else f"({'|'.join(each)})"
+        case "cat":
+            return "".join(written(part, named=named) for part in args)
+        case "alt":
+            return f"({'|'.join(written(part, named=named) for part in args)})" if args else _class((), named)
+    body, least, most = args
+    if (least, most) == (0, 0):
+        return ""
+    inner = written(body, named=named)
+    if body.op in ("cat", "rep") or (body.op == "words" and len(body.args) == 1 and len(*body.args) > 1):
+        inner = f"({inner})"
+    return inner + quantifier(least, most)
+
+
+@lru_cache(maxsize=1_000)
+def _class(ranges: Ranges, named: bool) -> str:
+    kept = ranges_minus(ranges, SURROGATES)
+    rest = ranges_minus(ranges_minus(EVERY, SURROGATES), kept)
+    if not rest:
+        return r"[\s\S]"
+    if not kept:
+        return r"[^\s\S]"
+    if kept[-1][1] == EVERY[-1][1]:
+        members = _members(rest, named)
+        return members.replace("p", "P", 1) if _ONE_NAME.fullmatch(members) else f"[^{members}]"
+    if len(kept) == 1 and kept[0][0] == kept[0][1]:
+        return _spelled(chr(kept[0][0]), _SYNTAX)
+    members = _members(kept, named)
+    return members if _ONE_NAME.fullmatch(members) else f"[{members}]"
+
+
+def _members(ranges: Ranges, named: bool) -> str:
+    names = ""
+    if named and len(ranges) > _MANY_RANGES:
+        for name in CATEGORIES:
+            if not ranges_minus(category(name), ranges):
+                names += f"\\p{{{name}}}"
+                ranges = ranges_minus(ranges, category(name))
+    letters_first = sorted(ranges, key=lambda bounds: not chr(bounds[0]).isalnum())
+    both = [(_spelled(chr(low), _CLASS_SYNTAX), _spelled(chr(high), _CLASS_SYNTAX)) for low, high in letters_first]
+    return names + "".join(low if low == high else f"{low}-{high}" for low, high in both)
+
+
+def _spelled(char: str, syntax: frozenset[str]) -> str:
+    if char in syntax:
+        return f"\\{char}"
+    if char in _SHORT:
+        return _SHORT[char]
+    code = ord(char)
+    if code > 0xFFFF or (char.isprintable() and not (char in _OPERATORS and syntax is _CLASS_SYNTAX)):
+        return char
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

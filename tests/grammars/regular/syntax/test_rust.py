@@ -1,0 +1,82 @@
+"""Terminals of Lark as regular languages, judged by the masks of the engine."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+import guided
+from grammars.regular.languages import matches
+from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from guided.engine.engine import Engine
+from special_tokens.errors import GrammarError
+from tests.judges.plans import accepts, plan_of
+
+TEXTS = (
+    "a",
+    "b",
+    "K",
+    "k",
+    "5",
+    "_",
+    "-",
+    "~",
+    "&",
+    "[",
+    "]",
+    "é",
+    "É",
+    "٣",
+    "ſ",
+    "\u212a",
+    "ab",
+    "aK",
+    "5]",
+    "é5",
+    "- ",
+)
+ATOMS = (
+    *("a", ".", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", "b*", "a?", "k", "[^k]", "[a-]", r"[\w-]", r"\-", "[-a]"),
+    *(
+        "[!--]",
+        "[a~~ab]",
+        r"[\w&&[^\d]]",
+        r"[^[\]]",
+        "[]a]",
+        r"\x41",
+        r"\u{e9}",
+        "[[:upper:]]",
+        "[[a]5]",
+        "[^[:alpha:]]",
+    ),
+    *("[^[:alpha:]]", "(?i)", "(?i:k)", "(?i:[^k])", "(?i:é)", "(?s:.)", r"(?x: a \ )", "[a--b]", "(a|b)", "{2}"),
+)
+
+
+@settings(
+    max_examples=2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 200,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture],
+)
+@given(parts=st.lists(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=3).map("".join), min_size=1, max_size=2))
+def test_a_terminal_is_what_the_engine_lets_through(engine: Engine, parts: list[str]) -> None:
+    pattern = "|".join(parts)
+    try:
+        term = language(pattern)
+    except (InvalidRegex, NotTranslated):
+        assume(False)
+    try:
+        plan = plan_of(engine, response_format=guided.Lark(f"start: /{pattern}/"))
+    except GrammarError:
+        assume(False)
+    assert [text for text in TEXTS if matches(term, text)] == [
+        text for text in TEXTS if accepts(plan, engine, text, "after")
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["a)", "[a", "a{2,1}", "(?=a)b", r"\q", "*a"])
+def test_what_the_engine_refuses_is_invalid(pattern: str) -> None:
+    with pytest.raises(InvalidRegex):
+        language(pattern)
