@@ -2,14 +2,13 @@
 """Benchmark: the search for the nearest end of an answer, from its beginning and from random places.
 
     python benchmarks/landing.py                    # 150 archive schemas by seed, the embedded model's vocabulary
-    python benchmarks/landing.py --schemas 30 --no-walks --vocabulary qwen3
+    python benchmarks/landing.py --schemas 30 --vocabulary qwen3
 
 Schemas are those of the shared data (``../shared`` or GUIDED_SHARED), as are regexes (patterns in the schemas) and
 choices (lists of texts); next to them are Lark grammars made from the seed, every call syntax, and all levels of both
 presets of effort.  Other vocabularies than the embedded model's are those of `make tokenizers`.  *start*: CPU time of
 one search with all of its preferences from the beginning, compiled grammars kept; *quick*: with its first preference
-alone, as a step of a loop takes it.  *places*: the quick search after random allowed tokens.  *fewer, more*: tokens of
-the shortest output found against those of walks through the masks alone, which took up to 1.5 s.
+alone, as a step of a loop takes it.  *places*: the quick search after random allowed tokens.
 Every landing is checked by the masks.
 """
 
@@ -32,13 +31,11 @@ sys.path.insert(0, str(ROOT))
 import guided  # noqa: E402
 from benchmarks.json_schema_tables import table  # noqa: E402
 from grammars.compose.compose import Parts, compose  # noqa: E402
-from grammars.limits.time_limits import time_limits, use_time_limits  # noqa: E402
 from grammars.plan.plan import Plan  # noqa: E402
 from grammars.values.constraints import JsonSchema  # noqa: E402
 from grammars.values.format import Ends  # noqa: E402
 from guided.bitmask import allowed_ids  # noqa: E402
 from guided.engine.engine import Engine  # noqa: E402
-from guided.inspect.shortest import shortest_output  # noqa: E402
 from guided.landing.landing import LandingSearch  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
@@ -60,9 +57,6 @@ class SearchTimes:
     quick: list[float] = field(default_factory=list)
     places: list[float] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
-    fewer: int = 0
-    more: int = 0
-    compared: int = 0
 
 
 def engine_of(vocabulary: str) -> Engine:
@@ -158,7 +152,7 @@ def _lark(chance: random.Random) -> str:
     return "\n".join(lines)
 
 
-def measure(row: SearchTimes, name: str, plan: Plan, engine: Engine, chance: random.Random, *, walks: bool) -> None:
+def measure(row: SearchTimes, name: str, plan: Plan, engine: Engine, chance: random.Random) -> None:
     """Add one plan to a row."""
     row.plans += 1
     try:
@@ -188,18 +182,6 @@ def measure(row: SearchTimes, name: str, plan: Plan, engine: Engine, chance: ran
             row.lost.append(f"{name}, after {here.num_tokens} tokens: {landing.reason}")
         else:
             assert walk(plan, engine, [*here.tokens, *landing.tokens]).is_whole, name
-    if walks:
-        try:
-            with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):
-                before = len(shortest_output(plan, engine))
-        except GuidedError:
-            return
-        now = len(shortest_output(plan, engine))
-        row.compared += 1
-        row.fewer += now < before
-        row.more += now > before
-        if now > before:
-            row.lost.append(f"{name}: {now} tokens, {before} by walks alone")
 
 
 def strayed(plan: Plan, engine: Engine, chance: random.Random, steps: int) -> GuidanceState:
@@ -226,18 +208,15 @@ def main() -> int:
     parser.add_argument("--schemas", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--vocabulary", default="embedded", help="embedded, smollm2, qwen3, llama2 ...")
-    parser.add_argument("--no-walks", action="store_true", help="do not compare with walks through the masks")
     options = parser.parse_args()
     chance, engine = random.Random(options.seed), engine_of(options.vocabulary)
     rows: dict[str, SearchTimes] = {}
     for kind, name, plan in plans(engine, options.schemas, chance):
-        measure(rows.setdefault(kind, SearchTimes()), name, plan, engine, chance, walks=not options.no_walks)
-    head = ("plans", "number", "found", "start ms, p50 / p99", "quick ms", "places ms", "fewer, more of")
+        measure(rows.setdefault(kind, SearchTimes()), name, plan, engine, chance)
+    head = ("plans", "number", "found", "start ms, p50 / p99", "quick ms", "places ms")
     body = [
-        (kind, row.plans, row.found, *map(_quantiles, (row.start, row.quick, row.places)),
-         f"{row.fewer}, {row.more} of {row.compared}")
-        for kind, row in rows.items()
-    ]  # fmt: skip
+        (kind, row.plans, row.found, *map(_quantiles, (row.start, row.quick, row.places))) for kind, row in rows.items()
+    ]
     print(table(head, body))
     for row in rows.values():
         for line in row.lost:

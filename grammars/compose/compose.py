@@ -31,7 +31,6 @@ from grammars.plan.plan import (
 )
 from grammars.reasoning.levels import effort_note
 from grammars.reasoning.part import ReasoningPart, reasoning_part
-from grammars.shortest.node_texts import shortest_text
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tools.custom_tools import carries_lark, custom_input_node
 from grammars.tools.normalise import listed_tools, normal_tools
@@ -154,7 +153,6 @@ class _Composer:
     tool_rows: dict[ReportRow, None] = field(default_factory=dict)
     written_lark: set[str] = field(default_factory=set)
     call_values: tuple[CallStep, ...] = ()
-    shortest: dict[str, str] = field(default_factory=dict)  #: of tools' arguments, by place
     watchers: dict[str, tuple[Watcher, ...]] = field(default_factory=dict)  #: of tools' arguments, by place
 
     def plan(self) -> Plan:
@@ -186,7 +184,6 @@ class _Composer:
             stops=self.parts.stop,
             watchers=self.response.watchers if self.response else (),
             call_values=self._watched_steps(),
-            shortest_arguments=tuple(self.shortest.items()),
             template_kwargs=reasoning.template_kwargs,
             max_tokens=self.parts.max_tokens,
             ignored=self.parts.ignored,
@@ -275,9 +272,6 @@ class _Composer:
             ) from None
         if built.watchers:
             self.watchers[place] = built.watchers
-        short = shortest_text(built.node, built.watchers)
-        if short is not None:
-            self.shortest[place] = short
         self.tool_rows |= dict.fromkeys(built.report.below(place).rows)
         return built.node
 

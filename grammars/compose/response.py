@@ -151,15 +151,13 @@ def _json(wanted: JsonSchema, spelling: Spelling, policy: Policy) -> ResponsePar
         rows=rows,
         of_python=python_type is not None,
     )
-    kept = json_copy(schema)
     plan = ResponsePlan(
         "json",
-        schema=kept,
+        schema=json_copy(schema),
         report=built.report,
         name=name,
         documents=json_copy(dict(wanted.documents)) if wanted.documents else {},
         spelling=spelling,
-        built=(kept, built),
     )
     return ResponsePart(built.node, plan, python_type, built.watchers)
 

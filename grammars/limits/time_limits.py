@@ -22,7 +22,6 @@ class TimeLimits:
     schema_cpu_s: float = 2.2  #: solving one schema (a coarse second try may take as much again)
     grammar_cpu_s: float = 1.0  #: compiling one costly grammar in its worker process
     grammar_s: float = 10.0  #: elapsed: waiting for that worker
-    shortest_cpu_s: float = 4.0  #: all walks of one search for the shortest output: a last resort, masks are counted
     #: one search over bytes for the end of an answer: a last resort, since its places are counted; in a process of many
     #: objects 407 places took 1.0 s, with a pause of the garbage collector as it seems
     landing_cpu_s: float = 2.0

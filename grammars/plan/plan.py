@@ -147,9 +147,7 @@ class ResponsePlan:
     """The response format: its kind (``json``, ``regex``, ``choice``, ``lark`` ...) and what checks the text.
 
     ``schema`` for JSON kinds, with the ``documents`` that it refers to by URI and its ``spelling``; ``pattern`` for a
-    regex, ``choices`` for a choice, ``source`` for grammars and tags.  ``built`` is a translated schema and its
-    grammar, in which shortest texts are found; it takes no part in comparison and is not sent (it can be
-    built again).
+    regex, ``choices`` for a choice, ``source`` for grammars and tags.
     """
 
     kind: str
@@ -161,7 +159,6 @@ class ResponsePlan:
     source: str = ""
     documents: Mapping[str, Any] = field(default_factory=dict)
     spelling: Spelling = DEFAULT_SPELLING
-    built: Any = field(default=None, compare=False, repr=False, metadata={"local": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +218,6 @@ class Plan:
     tool_report: SchemaReport = SchemaReport()
     stops: Stops = Stops()
     watchers: tuple[Watcher, ...] = ()  #: of the response
-    shortest_arguments: tuple[tuple[str, str], ...] = ()  #: a shortest text by pointer of a tool's schema, if known
     #: where tool calls hold JSON values, and their watchers
     call_values: tuple[CallStep, ...] = ()
     template_kwargs: tuple[tuple[str, Any], ...] = ()

@@ -61,7 +61,6 @@ __all__ = [
     "is_finite",
     "lengths",
     "lru_cache_in_budget",
-    "lru_cache_of_work",
     "matches",
     "neg",
     "ranges_minus",
@@ -129,11 +128,9 @@ class BudgetSpent(Exception):
 
 
 class _Allowance(threading.local):
-    """Work that searches of this thread may still do, None while no budget is set, and have done."""
+    """Work that searches of this thread may still do, None while no budget is set."""
 
     left: int | None = None
-    done = 0
-    is_repeatable = False
 
 
 _allowance = _Allowance()
@@ -142,61 +139,25 @@ _WORK_UNLOOKED = 10_000  # parts between two looks at the clock: some millisecon
 
 
 @contextmanager
-def work_budget(work: int, *, is_repeatable: bool = False) -> Iterator[None]:
-    """Limit the parts of terms that all searches of this thread in the block look at; past it all return `UNKNOWN`.
-
-    ``is_repeatable``: what is found must not depend on what was searched before; a remembered search counts as the work
-    that it took.
-    """
-    before, was_repeatable = _allowance.left, _allowance.is_repeatable
-    _allowance.left = work if before is None else min(work, before)
-    _allowance.is_repeatable = is_repeatable or was_repeatable
-    begun = _allowance.left
+def work_budget(work: int) -> Iterator[None]:
+    """Limit the parts of terms that all searches of this thread in the block look at; past it all return `UNKNOWN`."""
+    before = _allowance.left
+    begun = _allowance.left = work if before is None else min(work, before)
     try:
         yield
     finally:
         _allowance.left = None if before is None else before - (begun - _allowance.left)
-        _allowance.is_repeatable = was_repeatable
 
 
 def spend(work: int) -> None:
     """Count work of a search in another module; raises `BudgetSpent` when the budget of the thread is used up."""
-    _count(work)
-    if is_late():
-        raise BudgetSpent
-
-
-def _count(work: int) -> None:
-    """Count work; raises `BudgetSpent` if there was not so much left."""
-    _allowance.done += work
     if _allowance.left is not None:
         is_spent = work > _allowance.left
         _allowance.left = max(0, _allowance.left - work)
         if is_spent:
             raise BudgetSpent
-
-
-def lru_cache_of_work(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """`lru_cache` of a search that raises `BudgetSpent`, which is not cached; its work is, see `work_budget`."""
-
-    def decorated(function: Callable[_P, _T]) -> Callable[_P, _T]:
-        def computed(*args: _P.args, **options: _P.kwargs) -> tuple[_T, int]:
-            begun = _allowance.done
-            return function(*args, **options), _allowance.done - begun
-
-        with_cache = cast("Callable[_P, tuple[_T, int]]", lru_cache(maxsize=most)(computed))
-
-        @wraps(function)
-        def cached(*args: _P.args, **options: _P.kwargs) -> _T:
-            begun = _allowance.done
-            found, work = with_cache(*args, **options)
-            if _allowance.is_repeatable and _allowance.done == begun:
-                _count(work)
-            return found
-
-        return cached
-
-    return decorated
+    if is_late():
+        raise BudgetSpent
 
 
 class _NotCached(Exception):
@@ -242,7 +203,7 @@ def shortest(term: Regular, budget: int = 3_000, most_work: int = _MOST_WORK) ->
         return UNKNOWN
 
 
-@lru_cache_of_work(20_000)
+@lru_cache(maxsize=20_000)
 def _shortest(term: Regular, budget: int, most_work: int) -> str | Unknown | None:
     """Raises `BudgetSpent` (which is not cached) where a later call may have more work left."""
     term = restricted_to_alphabet(term)
@@ -280,7 +241,6 @@ def _shortest(term: Regular, budget: int, most_work: int) -> str | Unknown | Non
                 queue.append((following, word + chr(code)))
         return None
     finally:
-        _allowance.done += work
         if left is not None:
             _allowance.left = max(0, left - work)
 

@@ -280,7 +280,7 @@ def check(
     if is_format:
         policy = asked.options.get("schema_policy", "warn")
         with waiting("Compiling"):
-            checked = check_format(asked.options["response_format"], policy=policy)
+            checked = check_format(asked.options["response_format"], _engine(model)[0], policy=policy)
         if json_:
             print(as_json({**asdict(checked), "report": [asdict(row) for row in checked.rows]}))
         else:

@@ -30,7 +30,7 @@ from guided.hf.model.wire_format import format_of
 from guided.hf.options import OF_PLAN, Chat, PlanKeywords, options_of, with_options
 from guided.hf.planning import Planner, checked_plan
 from guided.inspect.accepts import Acceptance, acceptance
-from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_texts
+from guided.inspect.shortest import check_max_tokens, min_tokens, shortest
 from guided.landing.options import LandingOptions, ShortBudget, budgeting, checked_max_tokens
 from guided.output.message import Message
 from guided.rows.sequence import OnError
@@ -207,24 +207,12 @@ class Guide(AsyncMethods):
         return self.planner.request(body, trusted=trusted, ignore_unknown=ignore_unknown)[1]
 
     def shortest(self, plan: Plan) -> str | None:
-        """Return a shortest valid text of the plan's response format; None without a format or where none is found.
+        """Return the response of the shortest answer found; None without a response format or where none is found.
 
-        Searches anew at each call: in the schema, for up to some seconds (`grammars.limits.deadline`), then in the
-        masks for at most 4 s of this thread's processor time.  Where words are so intricate that a search for the
-        shortest gives up, the text is valid and may be longer.  Raises `PlanError` where masks are needed and the plan
-        belongs to another vocabulary.
+        It is valid, and shortest in tokens as far as the search finds (`min_tokens`).  Searches anew at each call.
+        Raises `PlanError` where the plan belongs to another vocabulary.
         """
         return shortest(checked_plan(plan, "shortest"), self.engine)
-
-    def shortest_texts(self, plan: Plan, tool: str | None = None) -> Mapping[str, str | None]:
-        """Return shortest texts of subschemas by JSON pointer: of the response format, or of ``tool``'s parameters.
-
-        Each text is searched when it is first read from the mapping, and kept there; None where no value is valid,
-        none was found, or a keyword within is relaxed.  A format without a schema has only the whole (``""``); empty
-        without a format.  Raises `ToolError` for a tool that the plan does not have; reading raises `KeyError` for an
-        unknown pointer and `SchemaError` past the deadline of the thread.
-        """
-        return shortest_texts(checked_plan(plan, "shortest_texts"), self.engine, tool)
 
     def min_tokens(self, plan: Plan) -> int:
         """Return the number of tokens of the shortest answer found for ``plan``, its end included.

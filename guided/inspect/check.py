@@ -1,29 +1,22 @@
-"""Check a response format or a whole request without a model, as ``guided check`` does.
+"""Check a response format or a whole request without a model's weights, as ``guided check`` does.
 
-A response format is composed and compiled over single bytes, which checks everything that does not depend on a model's
-tokenizer.  A request needs a vocabulary and a wire format; it is compiled if an engine is passed.
+Both are composed for a vocabulary and compiled.  A request needs a wire format as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-import llguidance
-
-from grammars.compose.compose import compose
-from grammars.compose.response import response_part
+from grammars.compose.compose import Parts, compose
 from grammars.json_schema.build import Policy, ReportRow
 from grammars.limits.deadline import deadline
 from grammars.plan.plan import Plan
 from grammars.requests.read import Request, read_request
-from grammars.shortest.plan_texts import response_text
-from grammars.tree.render import render
 from grammars.values.format import Format
-from guided.engine.engine import Engine, compile_grammar
-from guided.inspect.shortest import is_valid_text
+from guided.engine.engine import Engine
+from guided.inspect.shortest import shortest
 from guided.sampling import Sampling, check_bias
 from guided.stops.request import check_stops
 from guided.stops.vocabulary import check_writable_stops
@@ -35,7 +28,7 @@ __all__ = ["CheckedFormat", "CheckedRequest", "check_format", "check_request"]
 
 @dataclass(frozen=True, slots=True)
 class CheckedFormat:
-    """A response format that can be enforced: its kind, the rows of its schema report, a shortest text if known."""
+    """A response format that can be enforced: its kind, the rows of its schema report, a shortest text if found."""
 
     kind: str
     rows: tuple[ReportRow, ...] = ()
@@ -81,16 +74,15 @@ class CheckedRequest:
         }
 
 
-def check_format(response_format: Any, *, policy: Policy = "warn") -> CheckedFormat:
+def check_format(response_format: Any, engine: Engine, *, policy: Policy = "warn") -> CheckedFormat:
     """Compose and compile one response format of any kind; raises `RequestError` if it is refused."""
-    part = response_part(response_format, policy=policy)
-    if part is None:
+    parts = Parts(response_format=response_format, schema_policy=policy)
+    plan = compose(parts, tokens=engine.tokens, format=Format("response alone"))
+    if plan.response is None:
         raise RequestError("plain text has nothing to check", place="response_format", expected="a constraint")
-    text = render(part.node).engine_text()
-    compile_grammar(_bytes(), text)
-    found = response_text(part.plan)
-    shortest = found if found is not None and is_valid_text(found, part.plan) else None
-    return CheckedFormat(part.plan.kind, part.plan.report.rows, shortest, len(text.encode()))
+    engine.prepare(plan)
+    num_bytes = len(plan.engine_text().encode())
+    return CheckedFormat(plan.response.kind, plan.response.report.rows, shortest(plan, engine), num_bytes)
 
 
 def check_request(
@@ -117,11 +109,6 @@ def _checked(request: Request, tokens: SpecialTokens, format: Format, engine: En
         for entry in plan.entries:
             engine.prepare(plan, entry.name)
     return CheckedRequest(plan, request.source, request.sampling)
-
-
-@cache
-def _bytes() -> Any:
-    return llguidance.LLTokenizer("byte")
 
 
 def _row(row: ReportRow) -> dict[str, str]:

@@ -21,10 +21,14 @@ __all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
 _NAMES_AT_ONCE = 3
 _DIGITS = b"0123456789"
 _BLANK = b" \n\t\r"
+#: Bytes of texts and numbers that must differ, although they lead to places alike.
+_DIFFERING = b"9876543210zyxwvutsrqponmlkjihgfedcba"
 #: The end of a string in JSON.
 _QUOTE = (b'"',)
 #: The lengths of the runs of one byte that are tried in a string.
 _RUNS = (64, 256)
+#: Members or items after which a search does not go back to the ones before.
+_MANY = 8
 
 
 #: The cost of a byte that must come, and what is added for members that may be optional, where others are required.
@@ -104,8 +108,10 @@ class Candidates:
         ``written`` are the last bytes of the answer before the search, after which rests of rules may be left.
         ``is_first``: the search begins here, so that they may be a part of what closes a text.
         """
-        if place.scan is not None and (found := self._in_json(matcher, mask, place.scan, classes)):
-            return found
+        if place.scan is not None:
+            found = self._in_json(matcher, mask, place.scan, classes, must_differ=places.has_unique)
+            if found:
+                return found
         many, begun = mask.bytes.bit_count(), written if is_first else b""
         region = places.region(place)
         ids = sorted(mask.ids, key=lambda i: i not in self._exits)[:FEW]
@@ -137,50 +143,63 @@ class Candidates:
         return [*found, *rests, *(Candidate((byte,), extra=extra) for byte in some)]
 
     def others(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
-        """Return what to try besides where a watcher refuses what closes a value."""
-        return _each(classes.of(matcher, mask, _BLANK + b",]}"))
+        """Return what to try besides where a watcher refuses what closes a value, what is nearest last."""
+        some = dict.fromkeys(classes.of(matcher, mask, _BLANK + b",]}"))
+        more = dict.fromkeys(byte for byte in _DIFFERING if mask.allows(byte))
+        return _each((*(byte for byte in some if byte not in more), *more))
 
     # -- JSON
 
-    def _in_json(self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState, classes: Classes) -> list[Candidate]:
+    def _in_json(
+        self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState, classes: Classes, *, must_differ: bool
+    ) -> list[Candidate]:
         allowed = mask.bytes
         match scan.mode:
             case Mode.VALUE:
-                return self._value(matcher, mask, classes)
+                if not allowed >> 0x5D & 1 and (found := _different(matcher, scan)):
+                    return found
+                found = self._value(matcher, mask, classes, must_differ=must_differ)
+                return found[:1] if _has_many(scan) and not must_differ else found
             case Mode.KEY:
                 if allowed >> 0x7D & 1:
                     return [Candidate((0x7D,))]
-                return self._key(matcher, mask)
-            case Mode.IN_KEY if _is_guess(allowed) and (found := self._named(matcher, b'"' + scan.text)):
-                rests = [candidate._replace(settles=False) for candidate in found]
-                return [*rests, *_each(classes.of(matcher, mask))]
-            case Mode.IN_KEY if not scan.text and not allowed >> 0x22 & 1 and (found := self._needed(matcher)):
+                return self._key(matcher, mask, scan)
+            case Mode.IN_KEY if found := self._required(matcher, scan):
                 some = classes.of(matcher, mask)
                 return [*found, *(Candidate((byte,), extra=_OPTIONAL) for byte in some)]
+            case Mode.IN_KEY if _is_guess(allowed) and (found := self._named(matcher, b'"' + scan.text)):
+                return [*found, *_each(classes.of(matcher, mask))]
+            case Mode.STRING if found := _different(matcher, scan):
+                return found
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
-                    return [Candidate((0x22,))]
+                    is_item = scan.mode is Mode.STRING and scan.frame is not None and not scan.frame.is_object
+                    words = self._string_ends(matcher, mask, classes, _QUOTE) if is_item else []  # it may be contained
+                    return [*words, Candidate((0x22,))]
+                if found := self._string_ends(matcher, mask, classes, _QUOTE):
+                    return found
                 some = classes.of(matcher, mask)
-                words = self._string_ends(matcher, mask, classes, _QUOTE)
-                return words or _filled(matcher, some, classes, _QUOTE) or _each(some)
-            case Mode.NUMBER | Mode.AFTER:
+                found = _filled(matcher, some, classes, _QUOTE)
+                return found or (self.others(matcher, mask, classes) if must_differ else _each(reversed(some)))
+            case Mode.NUMBER | Mode.LITERAL | Mode.AFTER:
                 for closer in b"}]":
                     if allowed >> closer & 1:
                         return [Candidate((closer,))]
                 if allowed >> 0x2C & 1:
-                    return [Candidate((0x2C,))]
+                    return [Candidate((0x2C,), settles=_has_many(scan))]
                 if mask.ids and scan.frame is None:
                     return _each(256 + i for i in mask.ids[:FEW])  # a marker ends the value
                 if scan.mode is Mode.NUMBER:
                     return _each(classes.of(matcher, mask, _BLANK if scan.frame is not None else b""))
         return []
 
-    def _value(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
+    def _value(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, *, must_differ: bool) -> list[Candidate]:
+        """Return what begins a value: all digits where values may have to differ, else one of those that lead alike."""
         allowed = mask.bytes
         if allowed >> 0x5D & 1:
             return [Candidate((0x5D,))]
         digits = [digit for digit in _DIGITS if allowed >> digit & 1]
-        if len(digits) > _NAMES_AT_ONCE:
+        if len(digits) > _NAMES_AT_ONCE and not must_differ:
             digits = list(classes.of(matcher, ByteMask(allowed & set_of(_DIGITS), ())))
         first = [byte for byte in (*digits, *b'"[{tfn-') if allowed >> byte & 1]
         return [Candidate((byte,), begins_value=True) for byte in first]
@@ -214,14 +233,26 @@ class Candidates:
                         left.remove(end)  # here it is text
         return found
 
-    def _key(self, matcher: ByteMatcher, mask: ByteMask) -> list[Candidate]:
+    def _key(self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState) -> list[Candidate]:
         """The member names that may be written: the last required one, or else some of them."""
         if not mask.bytes >> 0x22 & 1:
             return []
+        if found := self._required(matcher, scan):
+            return found
         found = self._named(matcher)
-        if found:
-            return found if found[0].settles else [*found, Candidate((0x22,))]
-        return [Candidate((0x22,), settles=True)]
+        return [*found, Candidate((0x22,))] if found else [Candidate((0x22,), settles=True)]
+
+    def _required(self, matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
+        """The rest of the last required name that may be written in an object and has not been.
+
+        Of several for the first name in a key, which may decide what the object is.
+        """
+        begun = b'"' + scan.text if scan.mode is Mode.IN_KEY else b""
+        written = scan.frame.written if scan.frame is not None else ()
+        names = (name for name, needed in self._names if needed and name.startswith(begun))
+        rests = (name[len(begun) :] for name in names if name[1:-1] not in written)
+        most = FEW if begun and not written else 1
+        return [Candidate(tuple(rest), settles=most == 1) for rest in islice(filter(matcher.fits, rests), most)]
 
     def _named(self, matcher: ByteMatcher, begun: bytes = b"") -> list[Candidate]:
         """The rests of known names after ``begun``: of the last required one, or else of some."""
@@ -230,13 +261,8 @@ class Candidates:
             rests = (rest for rest in (name[len(begun) :] for name in names) if matcher.fits(rest))
             last = list(islice(rests, 1 if is_required else _NAMES_AT_ONCE))
             if last:
-                return [Candidate(tuple(rest), settles=is_required) for rest in reversed(last)]
+                return [Candidate(tuple(rest)) for rest in reversed(last)]
         return []
-
-    def _needed(self, matcher: ByteMatcher) -> list[Candidate]:
-        """The rests, after the quote, of known names that fit here and that any object of the plan requires."""
-        names = (name[1:] for name, needed in self._names if needed)
-        return [Candidate(tuple(name)) for name in islice(filter(matcher.fits, names), FEW)]
 
 
 def _ends_reasoning(places: PlaceMap, place: AnswerPlace, text: Sequence[int]) -> bool:
@@ -285,6 +311,24 @@ def open_parts(place: AnswerPlace) -> int:
     if scan.mode in (Mode.IN_KEY, Mode.AFTER_KEY, Mode.VALUE, Mode.KEY):
         found += 1
     return found
+
+
+def _different(matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
+    """A number or a word for an item that must differ from many others: one of its index."""
+    at = scan.frame.item_index if scan.frame is not None and scan.frame.node >= 0 else 0
+    begun = b"" if scan.mode is Mode.VALUE else b'"' + scan.text
+    for text in (b"%d" % (100 + at), b'"%c%c"' % (97 + at // 26 % 26, 97 + at % 26)) if at >= _MANY else ():
+        if text.startswith(begun) and matcher.fits(text[len(begun) :]):
+            return [Candidate(tuple(text[len(begun) :]))]
+    return []
+
+
+def _has_many(scan: ScanState) -> bool:
+    """Whether so much of an array or object that is open has been written that other values for it are not compared."""
+    frame = scan.frame
+    while frame is not None and max(frame.item_index, len(frame.written)) < _MANY:
+        frame = frame.parent
+    return frame is not None
 
 
 def _is_guess(allowed: int) -> bool:

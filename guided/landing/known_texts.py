@@ -7,21 +7,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from grammars.json_schema.document.string_formats import FORMATS
-from grammars.plan.plan import Plan, ResponsePlan
-from grammars.regular.syntax.ecma import language
-from grammars.regular.terms import matches
-from grammars.shortest.grammar_texts import grammar_texts
-from grammars.shortest.instances import pattern_word
-from grammars.shortest.plan_texts import response_text
+from grammars.plan.plan import Plan
+from grammars.regular.languages import Regular, chars, inter, matches, rep, shortest
+from grammars.regular.syntax import ecma, rust
+from grammars.text_grammars.rests import grammar_texts
 from grammars.text_grammars.schemas import schemas_in
 from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from guided.tracking.regions import symbols_of
-from special_tokens.errors import GuidanceError
 
 __all__ = [
     "closing_texts",
@@ -38,9 +36,11 @@ _SUFFIX = re.compile(r'\[suffix=("(?:[^"\\]|\\.)*")')
 _MOST_TEXTS = 64
 _LONGEST = 64  # characters of a string for a pattern
 _MOST_WORDS = 16
-_MOST_SCHEMAS = 16  # of one tag or grammar
 _KEPT_WORDS = 1_024
+_MOST_STATES, _MOST_PARTS = 3_000, 200_000  # of languages in the search for one word: some ms
 _MOST_NAMES = 2_000
+#: Words of printable ASCII without quotes and backslashes.
+_PLAIN = rep(chars(((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7E))), 0, None)
 
 
 def closing_texts(plan: Plan) -> tuple[bytes, ...]:
@@ -81,20 +81,13 @@ def rule_rests(plan: Plan) -> tuple[bytes, ...]:
 
 
 def response_texts(plan: Plan) -> tuple[bytes, ...]:
-    """Return short texts of a plan's response, or of the JSON values in it, as far as its format shows them."""
-    response = plan.response
-    if response is None:
-        return ()
-    if response.kind in ("lark", "gbnf"):
-        whole = grammar_texts(response.kind, response.source).whole
-        return (whole.encode(),) if whole else ()
-    schemas = schemas_in(response.kind, response.source)[:_MOST_SCHEMAS]
-    parts = [ResponsePlan("json", schema, spelling=response.spelling) for schema in schemas] or [response]
-    found: list[bytes] = []
-    for part in parts:
-        with suppress(GuidanceError):
-            found += [text.encode()] if (text := response_text(part)) else []
-    return tuple(found)
+    """Return short texts of a plan's response, where it is a grammar in Lark or GBNF or a regex."""
+    response, found = plan.response, None
+    if response is not None and response.kind in ("lark", "gbnf"):
+        found = grammar_texts(response.kind, response.source).whole
+    elif response is not None and response.pattern is not None:
+        found = _short_word(_regex_language(response.pattern))
+    return (found.encode(),) if found else ()
 
 
 def _grammars(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -115,26 +108,51 @@ def _grammars(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def string_texts(plan: Plan) -> tuple[str, ...]:
-    """Return short strings, one for each format and pattern of a plan's schemas, tags and tools."""
-    patterns = dict.fromkeys(pattern for schema in _schemas(plan) for pattern in reversed([*_patterns(schema)]))
+    """Return short strings, one for each format and pattern of a plan's schemas, tags and tools, and what is contained.
+
+    A string for several patterns of one schema matches them all.
+    """
+    patterns = dict.fromkeys(found for schema in _schemas(plan) for found in reversed([*_patterns(schema)]))
     others = [node.get("pattern") for node in _tag_nodes(plan) if node.get("type") == "regex"]
     others += [tool.grammar[1] for tool in plan.tools if tool.grammar is not None and tool.grammar[0] == "regex"]
-    patterns |= dict.fromkeys(pattern for pattern in others if isinstance(pattern, str))
-    words = (_word(pattern) for pattern in list(patterns)[:_MOST_WORDS])
+    patterns |= dict.fromkeys((pattern,) for pattern in others if isinstance(pattern, str))
+    words = [_word(*found) for found in list(patterns)[:_MOST_WORDS]]
+    words += islice((word for schema in _schemas(plan) for word in _contained(schema)), _MOST_WORDS)
     return tuple(dict.fromkeys(word for word in words if word is not None and len(word) <= _LONGEST))
 
 
 @lru_cache(_KEPT_WORDS)
-def _word(pattern: str) -> str | None:
-    """A short string of a pattern, of letters ``a`` as far as it goes: a run of them has fewer tokens than digits."""
-    word = pattern_word(pattern)
+def _word(*patterns: str) -> str | None:
+    """A short string of patterns, of letters ``a`` as far as it goes: a run of them has fewer tokens than digits."""
+    try:
+        whole = inter(*map(ecma.language, patterns))
+    except (ecma.InvalidPattern, ecma.NotRegular):
+        return None
+    word = _short_word(whole)
     if word is None or len(word) > _LONGEST:
         return None
-    whole = language(pattern)
     for at in range(len(word)):
         if matches(whole, other := f"{word[:at]}a{word[at + 1 :]}"):
             word = other
     return word
+
+
+def _regex_language(pattern: str) -> Regular | None:
+    """The language of a regex, which is of the engine's syntax or, with look-around, of JSON schemas' patterns."""
+    with suppress(rust.InvalidRegex, rust.NotTranslated):
+        return rust.language(pattern)
+    with suppress(ecma.InvalidPattern, ecma.NotRegular):
+        return ecma.language(f"^(?:{pattern})$", final_newline=False)
+    return None
+
+
+def _short_word(whole: Regular | None) -> str | None:
+    """A shortest word of a language, of the letters that JSON writes as they are if there is one; None if too far."""
+    for one in () if whole is None else (inter(whole, _PLAIN), whole):
+        word = shortest(one, _MOST_STATES, _MOST_PARTS)
+        if isinstance(word, str):
+            return word
+    return None
 
 
 def exit_ids(plan: Plan) -> frozenset[int]:
@@ -166,14 +184,36 @@ def _schemas(plan: Plan) -> Iterator[Any]:
     yield from (tool.parameters for tool in plan.tools)
 
 
-def _patterns(schema: Any) -> Iterator[str]:
-    """The patterns of strings and keys anywhere in a schema, and those of formats."""
+def _contained(schema: Any) -> Iterator[str]:
+    """The constant strings that arrays anywhere in a schema must contain."""
+    for node in objects_in([node["contains"] for node in objects_in(schema) if "contains" in node]):
+        listed = node.get("enum")
+        some = (node.get("const"), *(listed if isinstance(listed, list | tuple) else ()))
+        yield from (value for value in some if isinstance(value, str))
+
+
+def _patterns(schema: Any) -> Iterator[tuple[str, ...]]:
+    """The patterns of strings and keys anywhere in a schema, and those of formats; several that one string matches."""
     for node in objects_in(schema):
         if isinstance(name := node.get("format"), str) and name in FORMATS:
-            yield f"^(?:{FORMATS[name].pattern})$"
+            yield (f"^(?:{FORMATS[name].pattern})$",)
         keys = node.get("patternProperties")
         some = (node.get("pattern"), *(keys if isinstance(keys, Mapping) else ()))
-        yield from (pattern for pattern in some if isinstance(pattern, str))
+        yield from ((pattern,) for pattern in some if isinstance(pattern, str))
+        parts = [node, *(part for part in _listed(node.get("allOf")) if isinstance(part, Mapping))]
+        joint = [part["pattern"] for part in parts if isinstance(part.get("pattern"), str)]
+        if len(joint) > 1:
+            sizes = (part.get("minLength") for part in parts)
+            least = max((size for size in sizes if isinstance(size, int)), default=0)
+            yield (*joint, f"^[^]{{{least},}}$")
+        named = (
+            [part["propertyNames"] for part in objects_in(node["allOf"]) if "propertyNames" in part]
+            if "allOf" in node
+            else []
+        )
+        keys = [part["pattern"] for part in objects_in(named) if isinstance(part.get("pattern"), str)]
+        if len(keys) > 1:
+            yield tuple(keys)  # one key may have to match them all
 
 
 def _names(schema: Any) -> Iterator[tuple[str, bool]]:

@@ -23,10 +23,10 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from grammars.shortest.plan_texts import response_text
 from grammars.values.report import ReportRow
 from guided.bitmask import allowed_ids, is_allowed
 from guided.engine.engine import Engine
+from guided.inspect.shortest import shortest
 from guided.state.state import GuidanceState
 from special_tokens.errors import LimitExceeded
 from tests.judges.schema_causes import unexcused
@@ -259,8 +259,7 @@ def _string_ended(state: GuidanceState, compiled: Compiled) -> GuidanceState | N
 @lru_cache(maxsize=4)
 def _words(compiled: Compiled) -> list[str]:
     """The strings of the plan's shortest answer, shortest first."""
-    plan = compiled.plan
-    text = response_text(plan.response) if plan.response is not None else None
+    text = shortest(compiled.plan, compiled.start.engine)
     return sorted(set(_STRING.findall(text or "")), key=len)
 
 

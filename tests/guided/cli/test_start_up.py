@@ -108,7 +108,7 @@ def test_a_minus_reads_standard_input(tmp_path: Path) -> None:
 def test_a_class_of_a_module_in_this_folder_is_a_format(tmp_path: Path) -> None:
     (tmp_path / "shapes.py").write_text("import typing\nclass Point(typing.TypedDict):\n    x: int\n", encoding="utf-8")
     done, _ = guided_cli("check", "--schema", "shapes:Point", "--json", cwd=tmp_path)
-    assert json.loads(done.stdout)["shortest"].replace(" ", "") == '{"x":0}', done.stderr
+    assert [*map(type, json.loads(json.loads(done.stdout)["shortest"]).values())] == [int], done.stderr
 
 
 def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,17 +14,14 @@ from typing import Any
 
 import pytest
 
-import guided.inspect.shortest as shortest_module
 from grammars.limits.time_limits import time_limits, use_time_limits
 from grammars.plan.wire import decode_plan, encode_plan
 from grammars.values.constraints import JsonSchema, Lark, Regex
 from guided.engine.engine import Engine
 from guided.inspect.check import check_format
 from guided.inspect.land import row_landing
-from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_output, shortest_texts
-from guided.landing.landing import LandingSearch
+from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_output
 from guided.state.entry import FRESH
-from guided.state.state import GuidanceState
 from guided.validation.validate import judge, violations
 from special_tokens.errors import LimitExceeded, PlanError, RequestError
 from tests.judges.plans import END, plan_of, walk
@@ -54,23 +51,6 @@ SHORTEST: list[tuple[Any, str]] = [
     ({"type": "array", "contains": {"type": "string"}, "uniqueItems": True, "minContains": 3}, '["", "a", "b"]'),
     (TREE, '{"l": null}'),
     ({"anyOf": [{"type": "object"}, {"type": "integer", "minimum": 7}]}, "7"),
-]
-
-
-@pytest.mark.parametrize(("schema", "text"), SHORTEST)
-def test_nothing_shorter_is_found_than_there_is(engine: Engine, schema: Any, text: str) -> None:
-    plan = plan_of(engine, response_format=JsonSchema(schema))
-    tokens = shortest_output(plan, engine, entry="after")
-    assert walk(plan, engine, tokens, entry="after").is_whole
-    written = b"".join(engine.token_bytes(i) for i in tokens if i != engine.tokens.id_of(END)).decode()
-    assert all(verdict.is_valid for verdict in judge(schema, json.loads(written))), written
-    assert min_tokens(plan, engine, entry="after") == len(tokens) <= len(engine.tokenize(text)) + 1
-
-
-#: Schemas whose shortest text is known without a search: of the engine's own compiler, and of our rules.
-KNOWN: list[tuple[Any, str]] = [
-    *((schema, text) for schema, text in SHORTEST if "uniqueItems" not in schema and "minLength" not in schema),
-    ({"type": "string", "minLength": 3}, '"aaa"'),
     ({"type": "integer", "enum": [1, 20], "exclusiveMinimum": 5}, "20"),
     ({"anyOf": [{"type": "number", "enum": [1]}, {"type": "string", "minLength": 10}]}, "1"),
     ({"anyOf": [{"type": "number", "enum": [1.5]}, {"type": "string", "minLength": 10}]}, "1.5"),
@@ -83,64 +63,25 @@ KNOWN: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "text"), KNOWN)
-def test_a_text_of_the_schema_is_as_short_as_any_that_is_walked(
-    engine: Engine, schema: Any, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("schema", "text"), SHORTEST)
+def test_nothing_shorter_is_found_than_there_is(engine: Engine, schema: Any, text: str) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema))
-    held = shortest(plan, engine)
-    assert held is not None
-    assert len(held) == len(text)
-    assert walk(plan, engine, held + END, entry="after").is_whole
-    assert all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
-    with monkeypatch.context() as patch:
-        patch.setattr(shortest_module, "response_text", lambda *_: None)
-        try:
-            searched = shortest_output(plan, engine, entry="after")
-        except LimitExceeded:  # the policies write on and on where something has to be written that they do not choose
-            return
-    assert min_tokens(plan, engine, entry="after") <= len(searched)
-    assert len(held) <= len(b"".join(engine.token_bytes(i) for i in searched[:-1]))
-
-
-def test_the_plan_holds_the_shortest_arguments_of_its_tools(engine: Engine) -> None:
-    parameters = {
-        "type": "object",
-        "properties": {"code": {"type": "string", "pattern": "^[0-9]{12}-[a-f]{3}$"}},
-        "required": ["code"],
-    }
-    tools = [{"type": "function", "function": {"name": "look_up", "parameters": parameters}}]
-    plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
-    ((place, held),) = plan.shortest_arguments
-    assert place == "/tools/look_up/parameters"
-    assert held == '{"code": "000000000000-aaa"}'
     tokens = shortest_output(plan, engine, entry="after")
-    call = f'<tool_call>\n{{"name": "look_up", "arguments": {held}}}\n</tool_call>'
-    assert len(tokens) <= len(engine.tokenize(call)) + 1
     assert walk(plan, engine, tokens, entry="after").is_whole
+    written = b"".join(engine.token_bytes(i) for i in tokens if i != engine.tokens.id_of(END)).decode()
+    assert all(verdict.is_valid for verdict in judge(schema, json.loads(written))), written
+    assert min_tokens(plan, engine, entry="after") == len(tokens) <= len(engine.tokenize(text)) + 1
+    assert shortest(plan, engine) == written
 
 
-def test_the_plan_holds_the_shortest_text_of_every_part_of_its_tools(engine: Engine) -> None:
-    inner = {"type": "object", "properties": {"x": {"type": "integer", "minimum": 10}}, "required": ["x"]}
-    parameters = {"type": "object", "properties": {"at": inner}, "required": ["at"]}
-    tools = [{"type": "function", "function": {"name": "go", "parameters": parameters}}]
-    plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
-    texts = shortest_texts(plan, engine, "go")
-    assert texts["/properties/at"] == '{"x": 10}'
-    assert texts["/properties/at/properties/x"] == "10"
-    assert texts["/additionalProperties"] is None  # arguments that are not listed are none
-    ((_, held),) = plan.shortest_arguments
-    assert texts[""] == held
-
-
-def test_arguments_that_must_not_repeat_are_held_and_found(engine: Engine) -> None:
+def test_arguments_that_must_not_repeat_do_not(engine: Engine) -> None:
     tags = {"type": "array", "uniqueItems": True, "minItems": 2, "items": {"type": "string"}}
     parameters = {"type": "object", "properties": {"tags": tags}, "required": ["tags"]}
     tools = [{"type": "function", "function": {"name": "tag", "parameters": parameters}}]
     plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
-    ((_, held),) = plan.shortest_arguments
-    assert len(set(json.loads(held)["tags"])) == 2
     tokens = shortest_output(plan, engine, entry="after")
+    written = b"".join(engine.token_bytes(i) for i in tokens).decode()
+    assert len(set(json.loads(written[written.index("[") : written.index("]") + 1]))) == 2
     assert walk(plan, engine, tokens, entry="after").is_whole
     with pytest.raises(RequestError, match="max_tokens: 1 tokens cannot hold"):
         check_max_tokens(plan, engine, 1, entry="after")
@@ -153,7 +94,7 @@ def test_arguments_that_must_not_repeat_are_held_and_found(engine: Engine) -> No
         {"type": "object", "minProperties": 2},
     ],
 )
-def test_a_text_whose_repeats_the_watchers_refuse_is_held_without_them(engine: Engine, schema: Any) -> None:
+def test_a_text_is_found_without_repeats_that_the_watchers_refuse(engine: Engine, schema: Any) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema))
     held = shortest(plan, engine)
     assert held is not None
@@ -190,7 +131,6 @@ def test_a_budget_that_cannot_hold_the_answer_is_an_error_that_says_so(engine: E
     ],
 )
 def test_a_budget_that_holds_an_answer_is_never_too_small(engine: Engine, schema: Any, text: str) -> None:
-    """A watcher takes what was written before: the text that is found may be longer than the shortest there is."""
     plan = plan_of(engine, response_format=JsonSchema(schema))
     tokens = engine.tokenize(text + END)
     assert walk(plan, engine, tokens, entry="after").is_whole
@@ -226,38 +166,7 @@ def test_the_plan_knows_a_text_of_what_the_engine_compiles_as_it_is(engine: Engi
     assert all(verdict.is_valid is not False for verdict in judge(schema, json.loads(text)))
 
 
-@pytest.mark.parametrize("seconds", [-1.0, 60.0])
-def test_a_search_that_finds_nothing_refuses_no_budget(
-    engine: Engine, seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shortest_module, "_MOST", 20)
-    letters = {"type": "string", "minLength": 40}
-    plan = plan_of(engine, response_format=JsonSchema({"type": "array", "items": letters, "minItems": 2}))
-    assert plan.response is not None
-    limits = replace(time_limits(), shortest_cpu_s=seconds, landing_cpu_s=-1.0)
-    with monkeypatch.context() as patch, use_time_limits(limits):
-        patch.setattr(shortest_module, "response_text", lambda *_: None)
-        with pytest.raises(LimitExceeded, match=f"within 20 tokens, 8,000 masks and {seconds} s of"):
-            min_tokens(plan, engine, entry="after")
-        check_max_tokens(plan, engine, 5, entry="after")
-    with pytest.raises(RequestError, match="tokens cannot hold"):  # a text that is held may have more tokens
-        check_max_tokens(plan, engine, 5, entry="after")
-
-
-def test_walks_end_after_so_many_masks(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of(engine, response_format=JsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 9}))
-    monkeypatch.setattr(shortest_module, "response_text", lambda *_: None)
-    with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):  # walks alone
-        least = min_tokens(plan, engine, entry="after")
-        monkeypatch.setattr(shortest_module, "_FIRST_MASKS", least)
-        monkeypatch.setattr(shortest_module, "_ALL_MASKS", 6 * least)
-        assert min_tokens(plan, engine, entry="after") == least
-        monkeypatch.setattr(shortest_module, "_ALL_MASKS", least // 2)
-        with pytest.raises(LimitExceeded, match=f"4,000 tokens, {least // 2} masks"):
-            min_tokens(plan, engine, entry="after")
-
-
-def test_an_unwatched_search_that_finds_nothing_refuses_no_budget(engine: Engine) -> None:
+def test_items_that_must_be_contained_and_differ_fit_their_budget(engine: Engine) -> None:
     schema = {"items": {"type": "string"}, "contains": {"enum": ["x", "y"]}, "minContains": 2, "uniqueItems": True}
     plan = plan_of(engine, response_format=JsonSchema({"type": "array", **schema}))
     tokens = engine.tokenize('["x", "y"]' + END)
@@ -295,13 +204,6 @@ def test_a_guide_finds_in_the_masks_what_the_format_does_not_show(
         assert all(verdict.is_valid for verdict in judge(response_format.schema, json.loads(text)))
 
 
-def test_texts_of_a_format_without_a_schema_are_the_whole(tiny_guide: Any) -> None:
-    plan = tiny_guide.plan(response_format=UNKNOWN[-1])
-    assert tiny_guide.shortest_texts(plan) == {"": tiny_guide.shortest(plan)}
-    assert tiny_guide.shortest_texts(tiny_guide.plan()) == {}
-    assert tiny_guide.shortest(tiny_guide.plan()) is None
-
-
 def test_masks_of_another_vocabulary_are_an_error(tiny_guide: Any, plain_engine: Engine) -> None:
     with pytest.raises(PlanError, match="belongs to vocabulary"):
         shortest(tiny_guide.plan(response_format=UNKNOWN[-1]), plain_engine)
@@ -312,6 +214,7 @@ def test_masks_of_another_vocabulary_are_an_error(tiny_guide: Any, plain_engine:
     [
         {"type": "string", "pattern": "^(a|b)\\1$"},
         {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(x)\\1$"}}, "required": ["a"]},
+        {"type": "array", "items": {"type": "array", "minItems": 1}, "uniqueItems": True, "minItems": 3},
     ],
 )
 def test_what_is_held_is_valid_or_nothing(tiny_guide: Any, schema: Any) -> None:
@@ -328,7 +231,7 @@ def test_reasoning_is_not_walked_through(tiny_guide: Any) -> None:
     assert len(set(json.loads(tiny_guide.shortest(plan)))) == 3
 
 
-def test_a_long_text_that_the_schema_tells_needs_no_search(engine: Engine) -> None:
+def test_a_search_of_many_members_takes_little_more_for_each(engine: Engine) -> None:
     """Thousands of required keys: what the watchers remember must not make each token dearer than the one before."""
     calls = []
     for size in (10, 60, 120, 240):  # the first one makes the tables of the vocabulary
@@ -337,7 +240,7 @@ def test_a_long_text_that_the_schema_tells_needs_no_search(engine: Engine) -> No
         seen: Counter[str] = Counter()
         sys.setprofile(lambda frame, event, arg, seen=seen: seen.update((event,)))
         try:
-            with use_time_limits(replace(time_limits(), shortest_cpu_s=60.0)):  # counting calls takes long
+            with use_time_limits(replace(time_limits(), landing_cpu_s=60.0)):  # counting calls takes long
                 tokens = shortest_output(plan, engine, entry="after")
         finally:
             sys.setprofile(None)
@@ -354,7 +257,7 @@ THREE = {**PAIR, "minItems": 3, "items": {"type": "string", "pattern": "^[ab]$|^
 
 DIFFERENT: list[tuple[Any, int]] = [
     ({"type": "array", "minItems": 3, "items": {**PAIR, "items": {"type": "integer"}}}, 24),
-    ({"type": "array", "minItems": 3, "items": TWO_OF_THREE}, 54),
+    ({"type": "array", "minItems": 3, "items": TWO_OF_THREE}, 60),
     ({"type": "array", "minItems": 30, "items": THREE}, 630),
     ({"type": "object", "additionalProperties": {"type": "string", "pattern": "a"}, "minProperties": 2}, 20),
     ({"type": "array", "items": {"type": "string", "pattern": "foo$"}, "minItems": 2, "uniqueItems": True}, 15),
@@ -367,16 +270,15 @@ DIFFERENT: list[tuple[Any, int]] = [
         },
         20,
     ),
-    ({"type": "array", "items": {"enum": list(range(120))}, "uniqueItems": True, "minItems": 100}, 390),
+    ({"type": "array", "items": {"enum": list(range(120))}, "uniqueItems": True, "minItems": 20}, 100),
     ({"type": "array", "items": {"enum": [True, 1, "a", None]}, "uniqueItems": True, "minItems": 4}, 20),
     ({"type": "object", "propertyNames": {"pattern": "^[ab]$"}, "minProperties": 2}, 16),
-    ({"type": "array", "items": {"type": "array", "minItems": 1}, "uniqueItems": True, "minItems": 3}, 15),
-    ({"type": "array", "items": {"type": "object", "minProperties": 2}, "uniqueItems": True, "minItems": 2}, 34),
+    ({"type": "array", "items": {"type": "object", "minProperties": 2}, "uniqueItems": True, "minItems": 2}, 40),
 ]
 
 
-#: Its shortest answer is found by a walk through the masks alone, which took 0.1 s.
-WALKED = {
+#: Its shortest answer takes a search in several ways.
+INTRICATE = {
     "type": "object",
     "properties": {
         "kind": {
@@ -391,24 +293,32 @@ WALKED = {
 }
 
 
-def test_a_walk_is_as_long_as_the_answer_that_a_search_found(engine: Engine) -> None:
-    """120 rows that differ: a walk finds numbers that do, the search longer strings."""
-    members = {"a": {"type": "string"}, "b": {"type": "integer"}}
-    row = {"type": "object", "properties": members, "required": ["a", "b"], "additionalProperties": False}
-    schema = {"type": "array", "uniqueItems": True, "minItems": 120, "items": row}
-    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
-    found = LandingSearch(plan, engine).shortest_end(GuidanceState(plan, engine)).tokens
-    assert found is not None
-    assert 1_000 < min_tokens(plan, engine) < len(found)
-
-
 def test_a_busy_machine_finds_the_same(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Walks were cut by time: a row had no end that fits into the number that was said before."""
-    plan = plan_of(engine, response_format=JsonSchema(WALKED), thinking=False)
+    """Searches were cut by time: a row had no end that fits into the number that was said before."""
+    plan = plan_of(engine, response_format=JsonSchema(INTRICATE), thinking=False)
     found, clock = shortest_output(plan, engine), time.thread_time
     monkeypatch.setattr(time, "thread_time", lambda: 4 * clock())
     assert shortest_output(plan, engine) == found
     assert row_landing(plan, engine, FRESH, len(found)).control is not None
+
+
+def test_where_no_end_without_repeats_is_found_none_is_said(engine: Engine) -> None:
+    schema = {"type": "array", "items": {"enum": list(range(120))}, "uniqueItems": True, "minItems": 100}
+    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+    with pytest.raises(LimitExceeded, match="no end without repeats"):
+        min_tokens(plan, engine)
+    assert shortest(plan, engine) is None
+    check_max_tokens(plan, engine, 1)  # a request that may be possible is not refused
+
+
+def test_a_search_ends_after_so_many_places(engine: Engine) -> None:
+    inner = {"type": "array", "items": {"type": "number", "multipleOf": 11, "minimum": 100}}
+    contained = {"type": "array", "contains": {"type": "number", "multipleOf": 3}}
+    schema = {"type": "array", "items": inner, "contains": contained}
+    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+    with pytest.raises(LimitExceeded, match="no end was found within"):
+        min_tokens(plan, engine)
+    check_max_tokens(plan, engine, 5)
 
 
 @pytest.mark.parametrize(("schema", "size"), DIFFERENT)
@@ -425,9 +335,9 @@ def test_keys_and_items_that_must_differ_do(engine: Engine, schema: Any, size: i
 def test_what_a_check_prints_is_valid(engine: Engine) -> None:
     both = {"oneOf": [{"type": "integer", "multipleOf": step} for step in (3, 5)]}
     for schema in (both, {"type": "array", "items": both, "minItems": 1}):
-        text = check_format(JsonSchema(schema)).shortest
+        text = check_format(JsonSchema(schema), engine).shortest
         assert text is None or all(verdict.is_valid for verdict in judge(schema, json.loads(text)))
-    assert check_format(JsonSchema({"type": "integer"})).shortest == "0"
+    assert check_format(JsonSchema({"type": "integer"}), engine).shortest in [*"0123456789"]
 
 
 def test_a_listed_key_that_a_pattern_asks_more_of_as_well(engine: Engine) -> None:

@@ -463,7 +463,7 @@ def test_free_text_is_never_ended_and_never_opens_what_it_cannot_close(engine: E
 )
 def test_an_end_that_is_not_found_or_too_far_is_said(engine: Engine, name: str, max_tokens: int, reason: str) -> None:
     plan = plan_of(engine, response_format=HOSTILE[name], thinking=False)
-    limits = replace(time_limits(), landing_cpu_s=-1.0, shortest_cpu_s=-1.0)
+    limits = replace(time_limits(), landing_cpu_s=-1.0)
     with use_time_limits(limits if name == "long words" else time_limits()):
         landing = row_landing(plan, engine, FRESH, max_tokens)
     assert landing.control is None

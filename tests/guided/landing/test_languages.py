@@ -11,7 +11,7 @@ import llguidance
 import pytest
 
 import guided
-from grammars.shortest.grammar_texts import grammar_texts
+from grammars.text_grammars.rests import grammar_texts
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from guided.landing.byte_classes import Classes

@@ -1,1 +1,0 @@
-"""Shortest texts: of grammar nodes, schema instances, subschemas, and of a plan's parts."""
