@@ -34,11 +34,11 @@ if str(ROOT) not in sys.path:
 
 from benchmarks.json_schema_tables import table, write_page  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
+from tests.guided.validation.validators import judge  # noqa: E402
 from tests.judges.schema_causes import unexcused  # noqa: E402
 from tests.judges.schema_laws import byte_judge, honest, walk  # noqa: E402
 from tests.judges.schema_masks import Compiled, Judge  # noqa: E402
 from tests.judges.schema_scorer import scorer_module  # noqa: E402
-from tests.judges.validators import judge  # noqa: E402
 
 
 class OutOfTime(Exception):

@@ -104,7 +104,7 @@ def test_an_empty_choice_is_refused(engine: Engine, options: Any) -> None:
         ("json", "'json' is not a response format"),
         (3.5, "cannot read a response format from float"),
         (Regex(""), "the pattern is empty"),
-        (Regex(r"(a)(?=\1)"), "without look-around"),
+        (Regex(r"(a)(?=\1)"), "column 7: a back-reference is not supported"),
     ],
 )
 def test_a_broken_response_format_is_named(engine: Engine, response_format: Any, match: str) -> None:
@@ -112,7 +112,7 @@ def test_a_broken_response_format_is_named(engine: Engine, response_format: Any,
 
 
 def test_a_regex_that_is_not_one_is_refused_with_its_column(engine: Engine) -> None:
-    refuse(engine, GrammarError, "response_format.regex line 1, column 2: a group does not end",
+    refuse(engine, GrammarError, r"response_format.regex line 1, column 2: missing \), unterminated subpattern",
            response_format=Regex("a(b"))  # fmt: skip
 
 

@@ -29,10 +29,10 @@ from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest
 from guided.state.state import GuidanceState
 from special_tokens.errors import LimitExceeded
+from tests.guided.validation.validators import Verdict, judge
 from tests.judges.schema_causes import unexcused
 from tests.judges.schema_masks import Compiled, Judge
 from tests.judges.schema_ways import excuses, in_named_order, speaks_of_order
-from tests.judges.validators import Verdict, judge
 
 __all__ = ["Breach", "Walked", "accepted_in_some_order", "byte_judge", "honest", "walk"]
 

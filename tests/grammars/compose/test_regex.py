@@ -9,8 +9,8 @@ import pytest
 
 import guided
 from grammars.regular.backtracking import no_nested_set_warnings
-from grammars.shortest.plan_texts import response_text
 from guided.engine.engine import Engine
+from guided.inspect.shortest import shortest
 from special_tokens.errors import GrammarError
 from tests.judges.plans import accepts, plan_of
 
@@ -85,7 +85,7 @@ def test_a_pattern_is_read_as_python_reads_it(engine: Engine, pattern: str, text
     assert any(map(wanted.fullmatch, texts))
     for text in texts:
         assert accepts(plan, engine, text, "after") == bool(wanted.fullmatch(text)), text
-    assert wanted.fullmatch(response_text(plan.response) or "")
+    assert wanted.fullmatch(shortest(plan, engine) or "")
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ import pytest
 from grammars.json_schema.build import Outcome, ReportRow
 from guided.inspect.shortest import shortest
 from special_tokens.errors import GuidedError
+from tests.guided.validation.validators import judge as verdicts_on
 from tests.judges.schema_causes import unexcused, violated, violations
 from tests.judges.schema_laws import Walked, byte_judge, honest, walk
 from tests.judges.schema_masks import Compiled, Judge
 from tests.judges.schema_scorer import scorer_module
-from tests.judges.validators import judge as verdicts_on
 
 
 @pytest.fixture(scope="module")

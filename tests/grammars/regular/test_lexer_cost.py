@@ -15,9 +15,9 @@ from grammars.regular.lexer_cost import LexerCost, affordable_superset, estimate
 from grammars.regular.syntax.ecma import language
 from grammars.regular.terms import ANY
 from special_tokens.errors import SchemaError
+from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_laws import byte_judge, honest
 from tests.judges.schema_masks import Judge
-from tests.judges.validators import judge as verdicts
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.guided.validation.validators import judge as verdicts_of
 from tests.judges.schema_causes import unexcused
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-from tests.judges.validators import judge as verdicts_of
 
 _FOUR = "http://json-schema.org/draft-04/schema#"
 _BESIDE: dict[str, Any] = {"$schema": _FOUR, "$ref": "#/definitions/any", "type": "object"}

@@ -15,10 +15,10 @@ from grammars.json_schema.document.dialects import DIALECTS
 from grammars.json_schema.document.reader_differences import has_later_formats, means_the_same
 from special_tokens.errors import GuidedError, SchemaError
 from tests.cases import seeds
+from tests.guided.validation.validators import judge as verdicts_of
 from tests.judges.schema_causes import unexcused
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Compiled, Judge
-from tests.judges.validators import judge as verdicts_of
 
 _FOUR, _SIX, _SEVEN, _2019, _2020 = (dialect.uri for dialect in DIALECTS)
 _LISTS = {"type": "array", "items": {"type": "array"}, "uniqueItems": True}

@@ -21,9 +21,9 @@ from grammars.regular.languages import matches
 from grammars.regular.syntax.ecma import language
 from special_tokens.errors import GuidedError
 from tests.cases import seeds
+from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-from tests.judges.validators import judge as verdicts
 
 #: Strings of each format that its own pattern leaves out or that checkers take besides, and some that it writes.
 STRINGS = {

@@ -9,9 +9,9 @@ import pytest
 
 from grammars.json_schema.build import build
 from special_tokens.errors import SchemaError
+from tests.guided.validation.validators import judge as validators
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-from tests.judges.validators import judge as validators
 
 
 @pytest.fixture(scope="module")

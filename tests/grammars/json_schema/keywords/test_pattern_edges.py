@@ -15,10 +15,10 @@ from guided.bitmask import is_allowed
 from guided.engine.engine import Engine
 from special_tokens.errors import SchemaError
 from tests.cases import seeds
+from tests.guided.validation.validators import judge as verdicts
 from tests.judges.plans import accepts, plan_of
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Compiled, Judge
-from tests.judges.validators import judge as verdicts
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ from grammars.regular.languages import matches
 from grammars.regular.syntax.case_folding import _classes, case_folded
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
 from special_tokens.errors import SchemaError
+from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_laws import byte_judge, honest
 from tests.judges.schema_masks import Judge
-from tests.judges.validators import judge as verdicts
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,10 @@ from grammars.regular.finite import finite_words
 from grammars.regular.languages import ANY, cat, chars, derive, inter, matches, neg, rep
 from grammars.regular.syntax.ecma import has_disputed_boundaries, language
 from special_tokens.errors import SchemaError
+from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import violated
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-from tests.judges.validators import judge as verdicts
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ import pytest
 from grammars.json_schema.build import build
 from special_tokens.errors import GuidedError, SchemaError
 from tests.cases import seeds
+from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import unexcused
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-from tests.judges.validators import judge as verdicts
 
 
 @pytest.fixture(scope="module")

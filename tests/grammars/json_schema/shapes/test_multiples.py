@@ -15,9 +15,9 @@ from grammars.json_schema.shapes.numbers import decimal_text, num_decimals
 from special_tokens.errors import SchemaError
 from tests.cases import seeds
 from tests.grammars.json_schema.shapes.test_numbers import answer, is_valid
+from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-from tests.judges.validators import judge as verdicts
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.solver.solver import MemoisedSolver
 from special_tokens.errors import GuidedError
 from tests.cases import seeds
+from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import violated
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-from tests.judges.validators import judge as verdicts
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ def _violations(schema: Any, value: Any, documents: Mapping[str, Any]) -> list[s
     needed = needed_documents(schema, documents)
     others = [(uri, validate._document(one, dialect_of(one, dialect))) for uri, one in needed.items()]
     validator = getattr(jsonschema_rs, _KINDS[dialect.order])(
-        validate._without_openapi(schema, dialect),
+        validate._readable(schema, dialect),
         validate_formats=True,
         retriever=lambda uri: REGISTRY[uri.removesuffix("#")].contents,
         registry=jsonschema_rs.Registry(others) if others else None,
