@@ -1,1 +1,1 @@
-"""The way from any place of an answer to its end: a search over bytes, verified on the answer's state."""
+"""The path from any place of an answer to its end: a search over bytes, verified on the answer's state."""

@@ -36,7 +36,7 @@ _RETRY, _RETRIES = 4, 8
 _HALVED = 3
 #: Places that the searches of one step may try: each step brings some, what it leaves is kept for later steps up to a
 #: most (the beginning has as many), of which one step may take a part.
-_STEP_PLACES, _SAVED_PLACES, _MOST_PLACES = 25, 1_000, 250
+_STEP_PLACES, _SAVED_PLACES, _MOST_PLACES = 25, 1_000, 400
 #: The most places of one look after tokens that were only counted.
 _LOOK_PLACES = 1_000
 #: Places that take as long as committing a token that is tried.
