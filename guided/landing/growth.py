@@ -1,4 +1,4 @@
-"""An upper bound on the bytes by which tokens can lengthen the way to the end of an answer.
+"""An upper bound on the bytes by which tokens can lengthen the path to the end of an answer.
 
 A token that begins a value, or chooses an alternative, commits the answer to at least the shortest text of that value.
 The bound is the longest of these texts, counted once for the innermost value that was open before and still is, whose
@@ -55,7 +55,7 @@ class Growth(NamedTuple):
     is_sure: bool = True
 
     def of(self, token: bytes) -> int:
-        """Return the bytes by which one more token can lengthen the way."""
+        """Return the bytes by which one more token can lengthen the path."""
         opened = token.count(b"{") + token.count(b"[")
         return self.most * (opened if self.is_seen else max(1, opened + token.count(b",")))
 
@@ -214,7 +214,7 @@ class _Schema:
     def longest(self, *, everywhere: bool = False) -> int:
         """Return the longest of the texts that a token can make necessary.
 
-        What every value needs is on the way from the beginning; so a subschema counts where a value may do without it
+        What every value needs is on the path from the beginning; so a subschema counts where a value may do without it
         (``everywhere``: wherever it is), as do the texts, patterns and bounds written in any.
         """
         nodes = list(objects_in(self._document))

@@ -1,4 +1,4 @@
-"""Settings of landing: whether answers must end within their budget, and the reserve for values on the way."""
+"""Settings of landing: whether answers must end within their budget, and what reasoning leaves to them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ ShortBudget = Literal["cut", "error"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandingOptions:
-    """The tokens of a budget that are reserved while an answer is written, so that its last values are not empty.
+    """The tokens of a budget that reasoning leaves to what follows it, besides the shortest answer.
 
-    ``string_tokens`` tokens are reserved for each required string that is still to be written, half as many for each
-    number.  While reasoning or free text is written, the reserve is at most the share ``answer_share`` (0 to 1) of what
-    the budget has left beyond the shortest answer.  Raises `RequestError` for values out of range.
+    While reasoning is written, ``string_tokens`` tokens are reserved for each string of the shortest answer (text after
+    the reasoning counts as one), half as many for each number, at most the share ``answer_share`` (0 to 1) of what the
+    budget has left beyond that answer.  After the reasoning nothing is reserved: an answer that fits stays as it is.
+    Raises `RequestError` for values out of range.
     """
 
     string_tokens: int = 8
