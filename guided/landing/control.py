@@ -3,10 +3,10 @@
 A path to the end that fits into the remaining tokens is known from the beginning.  Far from the budget, tokens are only
 counted, with the most by which they can lengthen the path (`growth_bound`); when this credit is used up, the path is
 found again.  Near the budget each token is tried before it is chosen: on the path that still ends the answer after it,
-else with a search on a copy of the state.  A token is refused where ends were found and each of them is too long.
-A search that was cut before it came to any decides nothing: the model's own token is taken then, and the answer may be cut in the end, until
-the budget has chosen a token; from there on only tokens with a known path are taken.  Where no bound on the growth is
-sure, tokens are tried from the beginning.
+else with a search on a copy of the state.  A token is refused where ends were found and each of them is too long.  A
+search that was cut before it came to any end decides nothing: the model's own token is taken then, and the answer may
+be cut, until the budget has chosen a token; from there on only tokens with a known path are taken.  Where no bound on
+the growth is sure, tokens are tried from the beginning.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ class Cursor(NamedTuple):
 class FoundPath(NamedTuple):
     """The path that a search found; None where it found none that fits.
 
-    ``is_certain``: one that is too long was found.  Only then None means that there is none, as far as such searches go:
-    further ones, for shorter ends, have few places and may be cut.
+    ``is_certain``: one that is too long was found.  Only then None means that there is none, as far as such searches
+    go: further ones, for shorter ends, have few places and may be cut.
     """
 
     path: EndPath | None

@@ -1,6 +1,7 @@
 """The boundary around one row: what is raised in a step of it ends that row, and no other.
 
-Not of a row are interrupts and exits, lack of memory, a device that failed, and errors of the model itself.
+Interrupts and exits, lack of memory, a device that failed, and errors of the model itself do not belong to a row:
+`Fail` raises them again.
 """
 
 from __future__ import annotations
