@@ -7,7 +7,12 @@ import pytest
 from tests.where import CLOSEST, ROOT, files_for
 
 #: Entry points of processes, which tests start instead of importing.
-STARTED = {"guided/cli/__main__.py", "guided/engine/compile_child.py"}
+STARTED = {
+    "guided/cli/__main__.py",
+    "guided/engine/compile_job.py",
+    "guided/engine/worker_child.py",
+    "guided/validation/validation_job.py",
+}
 
 
 @pytest.mark.parametrize("package", ["guided", "grammars", "special_tokens"])

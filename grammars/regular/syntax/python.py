@@ -7,12 +7,14 @@ What no regular language can say raises `Irregular` with its name and the index 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]  # the only way to a pattern's tree
 from typing import Any
 
-from grammars.regular.backtracking import no_nested_set_warnings
 from grammars.regular.languages import NONE, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import cased_text
@@ -30,7 +32,7 @@ from grammars.regular.syntax.ecma_tree import (
 )
 from grammars.regular.syntax.rust import MAX_COUNT, MAX_PATTERN, InvalidRegex
 
-__all__ = ["Irregular", "language", "parse", "place_of"]
+__all__ = ["Irregular", "language", "no_nested_set_warnings", "parse", "place_of"]
 
 #: What no regular language can say, by the name of its item in the tree of ``re``.
 _REFUSED = {
@@ -100,6 +102,25 @@ def parse(pattern: str, flags: int = 0, *, plain_classes: bool = False, final_ne
         return _Reader(pattern, plain_classes, final_newline).sequence(items, items.state.flags)
     except RecursionError:
         raise InvalidRegex("groups are nested too deep", 0) from None
+
+
+#: Constructs of which ``re`` warns that they may become nested sets one day.
+_NESTED = re.compile(r"\[\[|--|&&|~~|\|\|")
+_quiet = threading.RLock()
+
+
+@contextmanager
+def no_nested_set_warnings(pattern: str) -> Iterator[None]:
+    """Suppress the FutureWarning of ``re`` about nested sets: a client's pattern is no concern of the user's.
+
+    Warning filters are process-wide: changed only for a pattern with such a construct, by one thread at a time.
+    """
+    if not _NESTED.search(pattern):
+        yield
+        return
+    with _quiet, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
 
 
 @lru_cache(maxsize=64)
