@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from grammars.regular.languages import NONE, Ranges, Regular, cat, chars
-from grammars.regular.syntax.python import Irregular, parse, place_of
-from grammars.regular.syntax.rust import InvalidRegex
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.python import Irregular, parse
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["IncrementalRegex", "Thread", "compile_pattern"]
@@ -196,10 +196,7 @@ def compile_pattern(source: str) -> IncrementalRegex:
 def _read(source: str) -> Regular:
     """The language of a pattern; raises `GrammarError` for what is invalid or cannot be decided as text arrives."""
     try:
-        tree = parse(source)
-        if not isinstance(tree, Regular):
-            at = place_of("assertion", source)
-            raise Irregular("look-around" if source[at] == "(" else "an anchor or word boundary", at)
+        return parse(source)
     except Irregular as error:
         raise GrammarError(
             f"{error.what} in the pattern {shown(source)}, column {error.at + 1}",
@@ -210,7 +207,6 @@ def _read(source: str) -> Regular:
     except InvalidRegex as error:
         message = f"{shown(source)} is not a valid pattern: {error}, column {error.at + 1}"
         raise GrammarError(message, column=error.at + 1, place=_PLACE) from None
-    return tree
 
 
 def _holds(ranges: Ranges, code: int) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 
-from grammars.regular.syntax.rust import InvalidRegex, approximate_language
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import approximate_language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,
