@@ -13,7 +13,7 @@ from grammars.regular.languages import Ranges, chars, ranges_minus
 from grammars.regular.syntax.character_classes import EVERY
 from grammars.regular.syntax.ecma_tree import LookAround, Tree, tree_alt, tree_cat, tree_rep
 
-__all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "PatternParser"]
+__all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "PatternParser", "both_sides"]
 
 #: The largest number of a counted repeat that the engine reads.
 MAX_COUNT = 2**32 - 1
@@ -237,3 +237,9 @@ class PatternParser:
             return ord(char)
         found = self.escaped_class()
         return found if found is not None else self.escaped_char(begin)
+
+
+def both_sides(low: int | Ranges, high: int | Ranges) -> Ranges:
+    """Return the characters on both sides of a minus, and the minus."""
+    sides = (((side, side),) if isinstance(side, int) else side for side in (low, high))
+    return (0x2D, 0x2D), *(bounds for side in sides for bounds in side)

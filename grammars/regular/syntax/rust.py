@@ -18,7 +18,7 @@ from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import case_folded
 from grammars.regular.syntax.character_classes import CLASSES, EVERY, WIDE_DOT, category
 from grammars.regular.syntax.ecma_tree import END, START, Boundary, NotRegular, Tree
-from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser
+from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser, both_sides
 from grammars.regular.syntax.rust_classes import POSIX, combined, unicode_class
 
 __all__ = ["InvalidRegex", "NotTranslated", "approximate_language", "language", "searched"]
@@ -260,7 +260,7 @@ class _Parser(PatternParser):
     def odd_range(self, low: int | Ranges, high: int | Ranges, at: int) -> Ranges:
         if isinstance(low, int):
             return super().odd_range(low, high, self.at)
-        return (*low, (0x2D, 0x2D), *(((high, high),) if isinstance(high, int) else high))
+        return both_sides(low, high)
 
     def posix(self) -> Ranges:
         begin = self.at - 1
