@@ -19,7 +19,7 @@ from grammars.regular.languages import (
     neg,
     rep,
 )
-from grammars.regular.lexer_cost import affordable_superset, expanded_size, is_costly, num_floating_counts
+from grammars.regular.lexer_cost import affordable_superset, expanded_size, floating_counts, is_costly
 from grammars.regular.syntax.character_classes import has_disputed_classes
 from grammars.regular.syntax.ecma import (
     InvalidPattern,
@@ -146,7 +146,7 @@ def pattern_language(
             hint="use smaller repeats",
         )
     # with floating counts the additional ends would multiply the lexer's states
-    accepts_final_newline = found != ends and not num_floating_counts(ends)
+    accepts_final_newline = found != ends and not any(floating_counts(ends))
     row = _NEWLINE if accepts_final_newline else _END if found != ends else None
     found = found if accepts_final_newline else ends
     written = neg(found) if wide else found
