@@ -18,7 +18,6 @@ from tests.cases import slow_where
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
-MODEL_WRITES = re.compile(r"message|\.(chat|stream|generate|choice_probabilities)\(|token_ids|trace|logprob")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GENERATES = re.compile(r"\.(chat|stream|generate)\(")
 OF_A_MODEL = [path for path in PAGES if GENERATES.search(path.read_text(encoding="utf-8"))]
@@ -59,8 +58,12 @@ def test_every_block_of_the_page_runs(path: Path, with_demo: None, capsys: pytes
         if before["output"] is None:
             continue
         assert before["output"].strip(), "an output is missing: run docs/fill_outputs.py"
-        if not MODEL_WRITES.search(before["code"]):  # what a model writes may differ from processor to processor
-            assert before["output"] == after["output"], "an output is stale: run docs/fill_outputs.py"
+        assert _rounded(before["output"]) == _rounded(after["output"]), "an output is stale: run docs/fill_outputs.py"
+
+
+def _rounded(output: str) -> str:
+    """The output with one digit after each point: the last ones may differ from processor to processor."""
+    return re.sub(r"\d+\.\d{2,}", lambda number: f"{float(number[0]):.1f}", output)
 
 
 def test_D1_tables_are_those_of_the_code() -> None:
