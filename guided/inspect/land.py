@@ -8,6 +8,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from grammars.plan.plan import Plan, RegionName, RowPlan
+from grammars.values.persistent_set import Mode
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest_output
 from guided.landing.byte_classes import Classes
@@ -19,7 +20,6 @@ from guided.landing.path import EndPath
 from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
 from guided.state.state import GuidanceState
-from guided.watchers.persistent_set import Mode
 from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 
 __all__ = ["row_landing"]

@@ -10,11 +10,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from grammars.plan.plan import RegionName
+from grammars.values.json_scanner import ScanState
+from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, Classes, bytes_of, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
 from guided.landing.place import AnswerPlace, PlaceMap
-from guided.watchers.json_scanner import ScanState
-from guided.watchers.persistent_set import Mode
 
 __all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
 
