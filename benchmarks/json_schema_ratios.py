@@ -81,8 +81,9 @@ def measure(judge: Judge, name: str, records: list[Any], texts: Callable[..., li
 
         def ours(schema: Any = schema) -> Plan:
             plan = judge.plan(schema)
-            judge.engine.prepare(plan, "fresh")
-            judge.engine._cache.clear()  # here, because the plain matcher is freed at once as well
+            judge.engine.forget(
+                plan, "fresh", judge.engine.prepare(plan, "fresh")
+            )  # here, because the plain matcher is freed at once as well
             return plan
 
         matcher = plain()

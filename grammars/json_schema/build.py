@@ -27,8 +27,8 @@ from grammars.json_schema.report.document_rows import CONTROLS, KEY_ORDER, docum
 from grammars.json_schema.report.misspelt import misspelt_rows, unlisted_rows
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
 from grammars.json_schema.solver.solver import MemoisedSolver, Overrun, Unsatisfiable
+from grammars.limits.bounded_cache import BoundedCache, digest
 from grammars.limits.deadline import deadline, is_late, time_left
-from grammars.limits.outcome_cache import OutcomeCache, digest
 from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
 from grammars.limits.time_limits import time_limits
 from grammars.limits.work import WORK
@@ -53,7 +53,7 @@ __all__ = [
 
 #: Errors that took long to find, so that repeating the request is quick.  They expire, since the time that a schema
 #: takes varies, and sooner if the deadline alone caused them.
-_errors: OutcomeCache[SchemaError] = OutcomeCache(256)
+_errors: BoundedCache[SchemaError] = BoundedCache(256)
 _COSTLY_S = 0.1
 _KEPT_S, _KEPT_LATE_S = 600.0, 30.0
 

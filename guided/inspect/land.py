@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import NamedTuple
 
+from grammars.limits.bounded_cache import BoundedCache
 from grammars.plan.plan import Plan, RegionName, RowPlan
 from grammars.values.persistent_set import Mode
 from guided.engine.engine import Engine
@@ -41,8 +40,7 @@ class _Starts:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._lock = Lock()
-        self._kept: OrderedDict[tuple[int, str, bool], _Start] = OrderedDict()
+        self._kept: BoundedCache[_Start] = BoundedCache(_KEPT)
 
     def of(self, plan: Plan, entry: str, max_tokens: int) -> _Start:
         """Return the start of an entry of a plan, with the shortest answer if a quicker search finds a longer one."""
@@ -53,14 +51,10 @@ class _Starts:
 
     def _once(self, key: tuple[int, str, bool], make: Callable[[], _Start]) -> _Start:
         """Return what ``make`` returns for ``key``, or returned before: it does not depend on other requests."""
-        with self._lock:
-            found = self._kept.get(key)
+        found = self._kept.get(key)
         if found is None:
             found = make()
-            with self._lock:
-                self._kept[key] = found  # it holds the plan, so the id stays its own
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+            self._kept.put(key, found)  # it holds the plan, so the id stays its own
         return found
 
     def _searched(self, plan: Plan, entry: str) -> _Start:
