@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,15 +10,19 @@ import torch
 from transformers import DynamicCache
 from transformers.generation import EosTokenCriteria, MaxLengthCriteria
 
-from guided.hf.cache.kv_cache import AppendKV, RowKV
+from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV
 from guided.hf.cache.self_test import abilities_of
 from guided.hf.cache.step_kv import PLAIN_INPUTS, StepKV, cache_of
+from guided.hf.drafts.cost import measured_cost
 from guided.hf.generate.inputs import Inputs
+from guided.hf.loop.budget import Budget
+from guided.hf.loop.row_loop import RowLoop
+from guided.hf.loop.row_masks import RowMasks
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import first_line
 from special_tokens.errors import ModelError
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "own_loop", "prepare", "shared_loop"]
 
 #: Settings with which ``generate`` neither samples nor searches itself.
 _NEUTRAL: dict[str, Any] = {
@@ -35,17 +39,17 @@ _NEUTRAL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared call: ``step_by_step`` makes a cache for one token per forward, ``make_cache(n)`` one of ``n`` rows.
+    """A prepared call and its cache, for which ``processors`` and ``criteria`` of the model's generation config are.
 
-    ``make_cache`` is None if only ``step_by_step`` works.  ``processors`` and ``criteria`` are those of the model's
-    generation config, without guidance.  ``off`` says why rows of this call are not kept, and is empty if they are.
+    ``off`` says why rows of this call are not kept, and ``why_alone`` why they cannot join a loop with others; both are
+    empty if they are, and can.
     """
 
-    step_by_step: StepKV
-    make_cache: Callable[[int], RowKV | AppendKV] | None = None
+    cache: KVCache | StepKV
     processors: list[Any] = field(default_factory=list)
     criteria: list[Any] = field(default_factory=list)
     off: str = ""
+    why_alone: str = ""
 
 
 def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_step: bool = False) -> Prepared:
@@ -70,14 +74,39 @@ def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_s
     why = _own_way(kwargs, config, [*processors, *criteria])
     if step_by_step or why:
         off = f"decoded step by step: {why}" if why else "this call is decoded step by step"
-        return Prepared(step, None, list(processors), criteria, off)
+        return Prepared(step, list(processors), criteria, off, off)
     model, abilities = context.model, abilities_of(context.model)
-    if abilities.ragged or (abilities.crop and inputs.num_rows == 1):
-        return Prepared(step, lambda rows: RowKV(model, rows))
+    if abilities.ragged:
+        return Prepared(RowKV(model, 0))
     why = "; ".join(abilities.notes) or "this model is decoded step by step"
+    if abilities.crop and inputs.num_rows == 1:
+        return Prepared(RowKV(model, 0), why_alone=why)
     if abilities.several and inputs.num_rows == 1:
-        return Prepared(step, lambda rows: AppendKV(model, rows), off="" if abilities.snapshot else why)
-    return Prepared(step, off=why)
+        return Prepared(AppendKV(model, 0), off="" if abilities.snapshot else why, why_alone=why)
+    return Prepared(step, off=why, why_alone=why)
+
+
+def own_loop(context: ModelContext, prepared: Prepared, inputs: Inputs) -> RowLoop:
+    """Return the loop of one call alone."""
+    device = inputs["input_ids"].device
+    return RowLoop(
+        prepared.cache, RowMasks(context.engine, device), device, context.pad_id, prepared.processors, prepared.criteria
+    )
+
+
+def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int) -> RowLoop:
+    """Return a loop that rows of several calls join (`Generation.join`), ``rows`` at most at once.
+
+    Prompts are fed in pieces beside running rows.  Where more than ``cached_tokens`` tokens of prompts and answers
+    would be cached, the newest row is taken out and goes on later.  Raises `ModelError` for a model whose rows cannot
+    differ in length: its calls run one by one.
+    """
+    model, abilities = context.model, abilities_of(context.model)
+    if not abilities.ragged:
+        raise ModelError("; ".join(abilities.notes) or "this model is decoded step by step", place="model")
+    device = model.get_input_embeddings().weight.device
+    budget = Budget(rows, cached_tokens, measured_cost(model))
+    return RowLoop(RowKV(model, 0), RowMasks(context.engine, device), device, context.pad_id, budget=budget)
 
 
 def _own_way(kwargs: Mapping[str, Any], config: Any, added: Sequence[Any]) -> str:

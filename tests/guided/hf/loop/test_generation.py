@@ -13,6 +13,7 @@ from transformers import MambaConfig
 
 from guided.hf.cache.step_kv import StepKV
 from guided.hf.loop.row_loop import RowLoop
+from guided.hf.loop.sampling import choose
 from guided.hf.loop.settings import token_limit
 from guided.sampling import Sampling
 from special_tokens.errors import GuidanceError, ModelError, RequestError
@@ -26,13 +27,13 @@ GREEDY = Sampling(temperature=0)
 def caches(monkeypatch: Any) -> list[Any]:
     """The caches of the loops that run while the test does."""
     seen: list[Any] = []
-    steps = RowLoop.steps
+    join = RowLoop.join
 
-    def noted(self: RowLoop) -> Any:
+    def noted(self: RowLoop, rows: Any) -> Any:
         seen.append(self.cache)
-        return steps(self)
+        return join(self, rows)
 
-    monkeypatch.setattr(RowLoop, "steps", noted)
+    monkeypatch.setattr(RowLoop, "join", noted)
     return seen
 
 
@@ -341,20 +342,18 @@ def test_stream_and_chat_take_openais_words(tiny_guide: Any) -> None:
 
 def test_G1_a_sampled_token_is_one_mask_one_sample_one_commit(tiny_guide: Any, monkeypatch: Any) -> None:
     """And a forced token is one commit; a row that has ended takes no part."""
-    from guided.hf.loop.sampling import BatchSampler
-
     calls: list[int] = []
-    choose = BatchSampler.choose
 
-    def counted(self: BatchSampler, scores: torch.Tensor, rows: Any, positions: Any) -> Any:
+    def counted(scores: torch.Tensor, rows: Any, positions: Any) -> Any:
         assert len(scores) == len(rows)
-        calls.extend(rows)
-        return choose(self, scores, rows, positions)
+        calls.extend(row.settings.seed for row in rows)
+        return choose(scores, rows, positions)
 
-    monkeypatch.setattr(BatchSampler, "choose", counted)
+    monkeypatch.setattr("guided.hf.loop.row_loop.choose", counted)
     form = {"type": "object", "properties": {"a long name": {"type": "integer"}}, "required": ["a long name"]}
     plans = [tiny_guide.plan(max_tokens=200), None, tiny_guide.plan(response_format=form)]
-    messages = tiny_guide.generate(CHATS[:3], plans, sampling=Sampling(temperature=1.0, seed=1), max_tokens=200)
+    sampling = Sampling(temperature=1.0)
+    messages = tiny_guide.generate(CHATS[:3], plans, sampling=sampling, seed=[0, 1, 2], max_tokens=200)
     for r, message in enumerate(messages):
         counters, written = message.guidance, message.usage.completion_tokens
         assert calls.count(r) == message.usage.forwards <= written
