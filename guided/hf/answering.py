@@ -87,14 +87,17 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
         token_limit(plan, asked.max_tokens, ids, context.model)
         for plan, ids in zip(rows, inputs.prompt_ids, strict=True)
     ]
-    counts = [len(group) for group in samplings]
+    counts = [1 if group[0].is_greedy else len(group) for group in samplings]  # greedy answers are all the same
     index = [r for r, count in enumerate(counts) for _ in range(count)]
+    sampled = [row for group, count in zip(samplings, counts, strict=True) for row in group[:count]]
+    choices = [sum(counts[:r]) + min(i, counts[r] - 1) for r, group in enumerate(samplings) for i in range(len(group))]
     return Generation(
         context,
         inputs.repeated(counts),
         [_noted(rows[r], limits[r]) for r in index],
-        [row for group in samplings for row in group],
+        sampled,
         [limits[r] for r in index],
+        choices,
         on_error=asked.on_error,
         trace=asked.trace,
         streamer=asked.streamer,

@@ -49,9 +49,9 @@ class Completing:
 
     def chunks(self) -> Chunks:
         """Run the loop; yield the chunks.  Text waits for log-probabilities of its tokens that are asked for."""
-        answers = self.generation.answers
+        answers, rows = self.generation.answers, self.generation.choices
         deltas = Deltas(self.head, self._token_bytes, custom=self.custom, with_usage=self.with_usage)
-        for i in range(len(answers)):
+        for i in range(len(rows)):
             yield deltas.first(i)
         waiting: list[list[tuple[int, list[Event]]]] = [[] for _ in answers]  # events, and the tokens written then
         sent = [0] * len(answers)  # tokens whose log-probabilities have been sent
@@ -60,7 +60,8 @@ class Completing:
             known = None if is_last else self.generation.num_recorded(i)
             while waiting[i] and (known is None or waiting[i][0][0] <= known):
                 size, events = waiting[i].pop(0)
-                chunks = deltas.of(i, events, self.generation.logprobs(i, sent[i], size))
+                logprobs = self.generation.logprobs(i, sent[i], size)
+                chunks = [one for c, r in enumerate(rows) if r == i for one in deltas.of(c, events, logprobs)]
                 sent[i] = size if chunks else sent[i]
                 yield from chunks
 
@@ -71,7 +72,7 @@ class Completing:
         for i, answer in enumerate(answers):
             waiting[i].append((len(answer.tokens), answer.finish()))
             yield from ready(i, is_last=True)
-        yield from deltas.last(self._messages(), sent, self.ignored)
+        yield from deltas.last(self._messages(), [sent[r] for r in rows], self.ignored)
 
     def _messages(self) -> list[Any]:
         messages = self.generation.messages()

@@ -87,7 +87,7 @@ class KVCache(Protocol):
         ...
 
     def num_columns(self, counts: Sequence[int]) -> int:
-        """The columns that a forward computes for chunks of so many tokens."""
+        """The columns that a forward computes for chunks of these sizes."""
         ...
 
     @property

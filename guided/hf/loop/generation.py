@@ -70,8 +70,9 @@ class Streamer(Protocol):
 class Generation:
     """Rows and their answers.  Iterate `steps` once; `messages` are then the answers.
 
-    ``inputs``, ``plans``, ``rows`` and ``max_tokens`` have one entry per row.  The ``streamer`` of a single row gets
-    each run of tokens at once; with several rows it gets one token per row and step, so that rows stay aligned.
+    ``inputs``, ``plans``, ``rows`` and ``max_tokens`` have one entry per row; ``choices`` has one per message, the
+    index of its row: several greedy answers to one prompt are one row.  The ``streamer`` of a single row gets each run
+    of tokens at once; with several rows it gets one token per row and step, so that rows stay aligned.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Generation:
         plans: Sequence[RowPlan],
         rows: Sequence[RowSampling],
         max_tokens: Sequence[int],
+        choices: Sequence[int],
         *,
         on_error: OnError = "end",
         trace: bool = False,
@@ -94,6 +96,7 @@ class Generation:
         self.inputs = inputs
         self.plans = tuple(plans)
         self.rows = tuple(rows)
+        self.choices = tuple(choices)
         self.trace = trace
         self._max_tokens = tuple(max_tokens)
         self._streamer = streamer
@@ -183,7 +186,7 @@ class Generation:
         """
         if any(plan is not None for plan in self.plans):
             warn_of_conflicts(self.context.model.generation_config, self.context.tokens)
-        loop.budget.check(self.loop_rows)
+        loop.capacity.check(self.loop_rows)
         reuse = self._kept_rows(self._prepared)
         drafts = self._make_drafts(self._prepared, loop.cache)
         for row in self.loop_rows:
@@ -240,12 +243,12 @@ class Generation:
     # -- the answers
 
     def messages(self) -> list[Message]:
-        """Return the message of each row."""
+        """Return the message of each of ``choices``."""
         found = [self._message(r) for r in range(len(self.rows))]
-        if self._hidden is None:
-            return found
-        pool = self.context.pool if self._reuse else None
-        return with_last_states(self.context.model, found, self._hidden, pool=pool, states=self._states)
+        if self._hidden is not None:
+            pool = self.context.pool if self._reuse else None
+            found = with_last_states(self.context.model, found, self._hidden, pool=pool, states=self._states)
+        return [found[r] for r in self.choices]
 
     def _message(self, r: int) -> Message:
         row = self.loop_rows[r]

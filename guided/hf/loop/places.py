@@ -10,13 +10,13 @@ import torch
 
 from guided.hf.cache.kv_cache import AppendKV, KVCache, TakenRow
 from guided.hf.cache.prefix_pool import num_common
-from guided.hf.loop.budget import Budget
+from guided.hf.loop.capacity import Capacity
 from guided.hf.loop.loop_row import LoopRow
 from guided.hf.masks.transfer import on_device
 
 __all__ = ["Places"]
 
-#: Tokens of room that a waiting row needs beside its own, so that it is not taken out again at once.
+#: Tokens of room that a waiting row needs in addition, so that it is not taken out again at once.
 _MARGIN = 32
 
 
@@ -28,7 +28,7 @@ class Places:
     """
 
     cache: KVCache
-    budget: Budget
+    capacity: Capacity
     active: list[LoopRow] = field(default_factory=list)
     waiting: deque[LoopRow] = field(default_factory=deque)
     num_taken_out: int = 0  #: rows that were taken out for lack of room, to go on later
@@ -72,7 +72,7 @@ class Places:
 
     def make_room(self) -> None:
         """While there is no room, take out the newest row: it is fed again later, and goes on where it was."""
-        while len(self.active) > 1 and self._used() > self.budget.cached_tokens:
+        while len(self.active) > 1 and self._used() > self.capacity.cached_tokens:
             place = len(self.active) - 1
             self._keep(place)
             row = self.active.pop()
@@ -92,13 +92,13 @@ class Places:
         """
         most, used = self._prompt_tokens(), self._used()
         backlog = sum(len(row.pending) for row in self.active if row.is_filling)
-        free = self.budget.rows - sum(1 + len(row.twins) for row in self.active)
+        free = self.capacity.rows - sum(1 + len(row.twins) for row in self.active)
         chosen: list[LoopRow] = []
         for row in self.waiting:
             size, number = len(row.chunk), 1 + len(row.twins)
             used, free = used + number * (size + _MARGIN), free - number
             is_first = not self.active and not chosen
-            if backlog >= most or free < 0 or (used > self.budget.cached_tokens and not is_first):
+            if backlog >= most or free < 0 or (used > self.capacity.cached_tokens and not is_first):
                 break
             chosen.append(row)
             backlog += size
@@ -135,7 +135,7 @@ class Places:
     def _prompt_tokens(self) -> int:
         """The prompt tokens that the next forward may feed."""
         running = sum(not row.is_filling for row in self.active)
-        return self.budget.prompt_tokens(running, self.cache.num_columns)
+        return self.capacity.prompt_tokens(running, self.cache.num_columns)
 
     def pieces(self) -> list[int | None]:
         """Return how many tokens the next forward feeds of each active row; None: all, and its logits are read."""

@@ -15,7 +15,7 @@ from guided.hf.cache.self_test import abilities_of
 from guided.hf.cache.step_kv import PLAIN_INPUTS, StepKV, cache_of
 from guided.hf.drafts.cost import measured_cost
 from guided.hf.generate.inputs import Inputs
-from guided.hf.loop.budget import Budget
+from guided.hf.loop.capacity import Capacity
 from guided.hf.loop.row_loop import RowLoop
 from guided.hf.loop.row_masks import RowMasks
 from guided.hf.model.context import ModelContext
@@ -97,7 +97,7 @@ def own_loop(context: ModelContext, prepared: Prepared, inputs: Inputs) -> RowLo
 def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int) -> RowLoop:
     """Return a loop that rows of several calls join (`Generation.join`), ``rows`` at most at once.
 
-    Prompts are fed in pieces beside running rows.  Where more than ``cached_tokens`` tokens of prompts and answers
+    Prompts are fed in pieces while other rows run.  Where more than ``cached_tokens`` tokens of prompts and answers
     would be cached, the newest row is taken out and goes on later.  Raises `ModelError` for a model whose rows cannot
     differ in length: its calls run one by one.
     """
@@ -105,8 +105,8 @@ def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int) -> RowL
     if not abilities.ragged:
         raise ModelError("; ".join(abilities.notes) or "this model is decoded step by step", place="model")
     device = model.get_input_embeddings().weight.device
-    budget = Budget(rows, cached_tokens, measured_cost(model))
-    return RowLoop(RowKV(model, 0), RowMasks(context.engine, device), device, context.pad_id, budget=budget)
+    capacity = Capacity(rows, cached_tokens, measured_cost(model))
+    return RowLoop(RowKV(model, 0), RowMasks(context.engine, device), device, context.pad_id, capacity=capacity)
 
 
 def _own_way(kwargs: Mapping[str, Any], config: Any, added: Sequence[Any]) -> str:

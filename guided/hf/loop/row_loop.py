@@ -1,8 +1,8 @@
 """The decode loop: in each step mask, choose and commit a token per row, commit the forced tokens after it, feed both.
 
 Rows join the loop and leave it while others run.  A sampled token is one mask, one sample and one commit; a forced
-token is one commit, and is fed together with the token before it.  Prompts are fed beside the rows that run, in pieces
-where the loop has a `Budget`.  On an accelerator the host waits once per step, for the tokens.
+token is one commit, and is fed together with the token before it.  Prompts are fed together with the rows that run, in
+pieces where the loop has a `Capacity`.  On an accelerator the host waits once per step, for the tokens.
 
 Draft tokens are fed after the committed ones.  The step then continues over the same logits for as long as the tokens
 that are chosen and forced equal those of the draft.  Only the cache is ahead then, so only the cache is cropped when
@@ -21,7 +21,7 @@ import torch
 from guided.hf.cache.kv_cache import KVCache
 from guided.hf.cache.step_kv import StepKV
 from guided.hf.drafts.draft import Ask, Draft
-from guided.hf.loop.budget import Budget
+from guided.hf.loop.capacity import Capacity
 from guided.hf.loop.landing import land
 from guided.hf.loop.loop_row import LoopRow
 from guided.hf.loop.places import Places
@@ -67,21 +67,21 @@ class RowLoop:
     pad_id: int = 0
     processors: Sequence[Any] = ()
     criteria: Sequence[Any] = ()
-    budget: Budget = Budget()
+    capacity: Capacity = Capacity()
     _ready: list[int] = field(default_factory=list)  # the active rows of which the logits of a forward are read
     _logits: torch.Tensor | None = None  # of a forward that was launched
 
     def __post_init__(self) -> None:
         self._fixed: list[LoopRow] = []  # those of a `StepKV`
-        self.places = None if isinstance(self.cache, StepKV) else Places(self.cache, self.budget)
+        self.places = None if isinstance(self.cache, StepKV) else Places(self.cache, self.capacity)
 
     def join(self, rows: Sequence[LoopRow]) -> Step:
         """Let rows join, in their turn; return the tokens that are forced first, before any forward.
 
         Rows that begin alike are computed once.  Raises `RequestError` for more rows than the loop has, and for a
-        prompt that it never has room for: nobody waits behind them.
+        prompt that it never has room for: they would wait for ever.
         """
-        self.budget.check(rows)
+        self.capacity.check(rows)
         step = Step()
         if self.places is None:
             self._fixed = list(rows)

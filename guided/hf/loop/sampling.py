@@ -22,7 +22,7 @@ CANDIDATES = 256
 
 
 class RowSampler:
-    """How the tokens of one row are chosen: its settings and, where it has any, its bias and penalties."""
+    """The sampling of one row: its settings and, where it has any, its bias and penalties."""
 
     def __init__(self, settings: RowSampling, prompt: Sequence[int] = ()) -> None:
         self.settings = settings

@@ -1,4 +1,4 @@
-"""What a decode loop has room for: rows, cached tokens, and prompt tokens beside the rows that run."""
+"""The room of a decode loop: rows, cached tokens, and the prompt tokens of a step."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from guided.hf.drafts.cost import Cost
 from guided.hf.loop.loop_row import LoopRow
 from special_tokens.errors import RequestError
 
-__all__ = ["Budget"]
+__all__ = ["Capacity"]
 
-#: Prompt tokens that a step feeds beside running rows cost this many steps more, at most.
+#: Prompt tokens that a step feeds while others run cost this many steps more, at most.
 FURTHER_STEPS = 2
 
 #: Sizes of a piece of a prompt, and that of a step without running rows: a newcomer waits for it to end.
@@ -21,7 +21,7 @@ IDLE_PIECE = 512
 
 
 @dataclass(frozen=True)
-class Budget:
+class Capacity:
     """``rows`` at once, ``cached_tokens`` in the cache; with ``cost``, that of a forward, prompts are fed in pieces."""
 
     rows: int = sys.maxsize
@@ -42,7 +42,7 @@ class Budget:
             )  # fmt: skip
 
     def prompt_tokens(self, running: int, columns: Callable[[Sequence[int]], int]) -> int:
-        """Return the prompt tokens of a step beside ``running`` rows, with ``columns`` of the cache."""
+        """Return the prompt tokens of a step with ``running`` rows; ``columns`` are those of the cache."""
         if self.cost is None:
             return sys.maxsize
         if not running:
