@@ -18,7 +18,7 @@ from guided.hf.cache.step_kv import CACHE_NAMES, cache_of
 from guided.hf.masks.transfer import on_device
 from special_tokens.errors import ModelError
 
-__all__ = ["AppendKV", "KVCache", "RowKV", "TakenRow"]
+__all__ = ["AppendKV", "KVCache", "RowKV", "Rows", "TakenRow"]
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ class _Forward:
         return out.logits[:, -size:], cache_of(out), last_columns(seen, size)
 
 
-class _Rows:
-    """The part that both caches share: the ids of the rows, and the checks of chunks."""
+class Rows:
+    """The part that the caches share: the ids of the rows, and the checks of chunks."""
 
     def __init__(self, model: Any, rows: int) -> None:
         self.ids: list[list[int]] = [[] for _ in range(rows)]
@@ -151,8 +151,17 @@ class _Rows:
         for ids, chunk in zip(self.ids, chunks, strict=True):
             ids.extend(chunk)
 
+    def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
+        """Append rows (see `KVCache`)."""
+        raise NotImplementedError
 
-class RowKV(_Rows):
+    def put(self, taken: TakenRow) -> int:
+        """Append a row that was taken out of a cache of the same model; return its index."""
+        self.extend([(taken, len(taken.ids))])
+        return len(self) - 1
+
+
+class RowKV(Rows):
     """A cache whose rows have lengths of their own: for models of full, sliding or chunked attention.
 
     Any beginning of a row that was taken out can be put in.
@@ -204,11 +213,6 @@ class RowKV(_Rows):
         ids = tuple(self.ids[row])
         return TakenRow(ids, self._cache.take_row(row, len(ids)) if copy else self._cache.view_row(row, len(ids)))
 
-    def put(self, taken: TakenRow) -> int:
-        """Append a row that was taken out of a cache of the same model; return its index."""
-        self.extend([(taken, len(taken.ids))])
-        return len(self) - 1
-
     def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
         """Append rows: copies of the beginnings of rows that were taken out, or empty ones (see `KVCache`)."""
         states = [None if prefix is None else prefix[0].states for prefix in prefixes]
@@ -236,7 +240,7 @@ class RowKV(_Rows):
         return sum(_size_of((layer.keys, layer.values)) for layer in self._cache.stored())
 
 
-class AppendKV(_Rows):
+class AppendKV(Rows):
     """The cache that the model's own forward makes, for hybrid and recurrent models: all chunks of equal length.
 
     Needs ``Abilities.several`` for chunks of several tokens after the first, ``Abilities.snapshot`` for take and put.
@@ -292,11 +296,6 @@ class AppendKV(_Rows):
         """Copy the only row out (see `KVCache`)."""
         self._check_single(row == 0 and len(self) == 1)
         return TakenRow(tuple(self.ids[0]), deepcopy(self._cache) if copy else self._cache)
-
-    def put(self, taken: TakenRow) -> int:
-        """Copy a row into this cache, which must have none; return its index, 0."""
-        self.extend([(taken, len(taken.ids))])
-        return 0
 
     def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
         """Append empty rows, or copy one whole row that was taken out into a cache that has none."""

@@ -28,6 +28,11 @@ class Capacity:
     cached_tokens: int = sys.maxsize
     cost: Cost | None = None
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether rows of several calls share the loop."""
+        return self.cost is not None
+
     def check(self, rows: Sequence[LoopRow]) -> None:
         """Raise `RequestError` for rows that would wait for ever."""
         if len(rows) > self.rows:

@@ -40,6 +40,7 @@ from guided.rows.alone import alone, completed
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
 from guided.sampling import RowSampling, TokenLogprob
+from special_tokens.errors import ModelError
 
 __all__ = ["Generation", "Streamer"]
 
@@ -171,7 +172,8 @@ class Generation:
         needs_columns = self._streamer is not None and len(self.rows) > 1
         # The last token is fed as well where its state is wanted.
         most = max(self._max_tokens) + (self._states is not None)
-        return prepare(self.context, self.inputs, most, step_by_step=needs_columns)
+        is_free = self._drafts is None and not any(isinstance(plan, Plan) for plan in self.plans)
+        return prepare(self.context, self.inputs, most, step_by_step=needs_columns, is_free=is_free)
 
     @property
     def why_alone(self) -> str:
@@ -182,8 +184,10 @@ class Generation:
         """Let the rows join a loop that is not `steps`' own; return the tokens that are forced before any forward.
 
         `loop_rows` are those rows, `answers` grow with the loop's steps, and `messages` are there when all have left.
-        Raises `RequestError` where the loop never has room for them.
+        Raises `RequestError` where the loop never has room for them, `ModelError` where they are decoded `why_alone`.
         """
+        if loop.capacity.is_shared and self.why_alone:
+            raise ModelError(f"these rows cannot join others: {self.why_alone}", hint="run them by themselves")
         if any(plan is not None for plan in self.plans):
             warn_of_conflicts(self.context.model.generation_config, self.context.tokens)
         loop.capacity.check(self.loop_rows)

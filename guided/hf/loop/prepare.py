@@ -11,6 +11,8 @@ from transformers import DynamicCache
 from transformers.generation import EosTokenCriteria, MaxLengthCriteria
 
 from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV
+from guided.hf.cache.packed_kv import PackedKV
+from guided.hf.cache.packing import packs
 from guided.hf.cache.self_test import abilities_of
 from guided.hf.cache.step_kv import PLAIN_INPUTS, StepKV, cache_of
 from guided.hf.drafts.cost import measured_cost
@@ -23,6 +25,9 @@ from guided.hf.model.tokenizer import first_line
 from special_tokens.errors import ModelError
 
 __all__ = ["Prepared", "own_loop", "prepare", "shared_loop"]
+
+#: The longest of even prompts has this many times the tokens of the shortest, at most.
+_EVEN = 1.1
 
 #: Settings with which ``generate`` neither samples nor searches itself.
 _NEUTRAL: dict[str, Any] = {
@@ -52,10 +57,12 @@ class Prepared:
     why_alone: str = ""
 
 
-def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_step: bool = False) -> Prepared:
-    """Prepare a call of at most ``max_tokens`` new tokens for ``inputs`` as ``generate`` does; runs no forward.
+def prepare(
+    context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_step: bool = False, is_free: bool = False
+) -> Prepared:
+    """Prepare a call of at most ``max_tokens`` new tokens for ``inputs`` as ``generate`` does.
 
-    ``step_by_step``: the caller needs a step for each token.
+    ``step_by_step``: the caller needs a step for each token.  ``is_free``: no row has a plan that may force tokens.
     """
     ends = list(context.tokens.end_ids) or None
     try:
@@ -77,7 +84,11 @@ def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_s
         return Prepared(step, list(processors), criteria, off, off)
     model, abilities = context.model, abilities_of(context.model)
     if abilities.ragged:
-        return Prepared(RowKV(model, 0))
+        lengths = [len(ids) for ids in inputs.prompt_ids]
+        is_even = is_free and max(lengths) <= _EVEN * min(lengths)
+        # One row is fed as the model's own generate feeds it, to the bit.
+        is_packed = len(lengths) > 1 and packs(model, is_even=is_even)
+        return Prepared(PackedKV(model, 0) if is_packed else RowKV(model, 0))
     why = "; ".join(abilities.notes) or "this model is decoded step by step"
     if abilities.crop and inputs.num_rows == 1:
         return Prepared(RowKV(model, 0), why_alone=why)
@@ -106,7 +117,8 @@ def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int) -> RowL
         raise ModelError("; ".join(abilities.notes) or "this model is decoded step by step", place="model")
     device = model.get_input_embeddings().weight.device
     capacity = Capacity(rows, cached_tokens, measured_cost(model))
-    return RowLoop(RowKV(model, 0), RowMasks(context.engine, device), device, context.pad_id, capacity=capacity)
+    cache = PackedKV(model, 0) if packs(model) else RowKV(model, 0)
+    return RowLoop(cache, RowMasks(context.engine, device), device, context.pad_id, capacity=capacity)
 
 
 def _own_way(kwargs: Mapping[str, Any], config: Any, added: Sequence[Any]) -> str:

@@ -88,13 +88,29 @@ def _draw(scores: torch.Tensor, settings: Sequence[RowSampling], size: int, numb
     best = scores.amax(dim=-1, keepdim=True)  # subtracted first: a small temperature cannot overflow
     probs = ((scores - best) / _column([s.temperature for s in settings], scores)).softmax(dim=-1)
     if size == 0:
-        return _pick(probs, numbers)
+        return _draw_unfiltered(probs, numbers)
     # On an accelerator the host would have to wait for the answer whether the candidates are enough.
     size = min(size, probs.shape[-1]) if scores.is_cpu else probs.shape[-1]
     kept, ids, enough = _filtered(probs, settings, size)
     if not enough and size < probs.shape[-1]:
         return torch.cat([_draw_whole(probs[i : i + 1], settings[i], numbers[i]) for i in range(len(settings))])
     return ids.gather(-1, _pick(kept, numbers)[:, None]).squeeze(-1)
+
+
+def _draw_unfiltered(probs: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
+    """Draw from all tokens, in order of probability: so the last bits of the logits seldom change the draw.
+
+    In order of ids the bits of all tokens before one would move its place in the running sum.
+    """
+    width = probs.shape[-1]
+    best, ids = probs.topk(min(CANDIDATES, width) if probs.is_cpu else width, dim=-1)
+    aim = probs.sum(-1, keepdim=True, dtype=torch.float64) * on_device(numbers, torch.float64, probs.device)[:, None]
+    mass = best.cumsum(-1, dtype=torch.float64)
+    if best.shape[-1] < width and not bool((aim < mass[:, -1:]).all()):
+        best, ids = probs.sort(dim=-1, descending=True)
+        mass = best.cumsum(-1, dtype=torch.float64)
+    place = torch.searchsorted(mass, aim, right=True).clamp(max=best.shape[-1] - 1)
+    return ids.gather(-1, place).squeeze(-1)
 
 
 def _draw_whole(probs: torch.Tensor, settings: RowSampling, number: float) -> torch.Tensor:

@@ -312,7 +312,8 @@ class _Poison:
 
     def __call__(self, module: Any, args: Any, output: Any) -> Any:
         if self.step == self.at:
-            output.logits[self.row] = math.nan
+            logits = output.logits[0] if len(output.logits) == 1 else output.logits  # packed, or a rectangle
+            logits[self.row] = math.nan
         self.step += 1
         return output
 
