@@ -37,7 +37,7 @@ class PackedRow:
     def __init__(self, layers: Sequence[tuple[torch.Tensor, torch.Tensor] | None] = ()) -> None:
         self.layers = list(layers)
         self.length = self.start = self.count = 0
-        self.windows: dict[int, int | None] = {}  # by layer: those that attention was told
+        self.windows: dict[int, int | None] = {}  # by layer: those that attention was given
         self._masks: dict[int | None, torch.Tensor] = {}
 
     def begin(self, length: int, start: int, count: int) -> None:

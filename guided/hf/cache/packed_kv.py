@@ -139,7 +139,7 @@ class PackedKV(Rows):
 
     @property
     def windows(self) -> list[int | None]:
-        """The window of each attention layer, as it was told in the last forward."""
+        """The window of each attention layer, as the last forward gave it."""
         return [window for _, window in sorted(self._rows[0].windows.items())]
 
     def num_columns(self, counts: Sequence[int]) -> int:

@@ -83,7 +83,7 @@ def why_not_packed(model: Any) -> str:
         right = [text.sliding_window if kind == "sliding_attention" else None for kind in kinds]
     else:
         right = [getattr(text, "sliding_window", None)] * len(windows)
-    return "" if windows == right else "its attention is not told its windows"
+    return "" if windows == right else "its attention is not given its windows"
 
 
 def _is_faster(model: Any) -> tuple[bool, bool]:

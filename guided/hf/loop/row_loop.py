@@ -111,14 +111,16 @@ class RowLoop:
             self._leave(step)
         return step
 
-    def close(self, rows: Iterable[LoopRow] | None = None) -> None:
-        """End these rows, or all, where they are; the next `step` does not have them any more."""
+    def close(self, rows: Iterable[LoopRow] | None = None) -> Step:
+        """End these rows, or all, where they are; return the rows that left, now or in the next `step`."""
+        step = Step()
         for row in self.rows() if rows is None else rows:
             row.is_closed = True
         if rows is None:
             self._logits = None
         if self._logits is None:
-            self._leave(Step())
+            self._leave(step)
+        return step
 
     @property
     def is_empty(self) -> bool:

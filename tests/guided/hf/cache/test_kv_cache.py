@@ -131,7 +131,7 @@ def test_rows_that_would_be_wrong_are_not_packed(name: str, said: str) -> None:
 
 @pytest.mark.parametrize("word", ["softcap", "s_aux", "a_new_one"])
 def test_an_unknown_argument_of_attention_is_refused_by_name(word: str, monkeypatch: Any) -> None:
-    """And a window that attention is not told, which a trial of short rows would not see."""
+    """And a window that attention is not given, which a trial of short rows would not see."""
     model = made("MistralForCausalLM", sliding_window=WINDOW, num_hidden_layers=1)
     attention = model.model.layers[0].self_attn
     forward = type(attention).forward
@@ -142,7 +142,7 @@ def test_an_unknown_argument_of_attention_is_refused_by_name(word: str, monkeypa
     monkeypatch.setattr(attention, "config", copy.deepcopy(model.config))
     attention.config.sliding_window = None
     monkeypatch.setattr(model.config, "sliding_window", 200)
-    assert why_not_packed(model) == "its attention is not told its windows"
+    assert why_not_packed(model) == "its attention is not given its windows"
 
 
 def test_other_forwards_of_the_model_stay_as_they_are() -> None:
