@@ -47,13 +47,14 @@ class PackedRow:
 
     def write(self, layer: int, keys: torch.Tensor, values: torch.Tensor) -> None:
         """Store the row's part of keys and values ``[heads, columns, dim]``."""
-        end = self.length + self.count
-        self.layers += [None] * (layer + 1 - len(self.layers))
+        first, end = self.length, self.length + self.count
+        if layer >= len(self.layers):
+            self.layers += [None] * (layer + 1 - len(self.layers))
         stored = self.layers[layer]
         if stored is None or stored[0].shape[1] < end:
             stored = self.layers[layer] = (self._grown(stored, 0, keys, end), self._grown(stored, 1, values, end))
-        stored[0][:, self.length : end] = keys[:, self.start : self.start + self.count]
-        stored[1][:, self.length : end] = values[:, self.start : self.start + self.count]
+        for memory, new in ((stored[0], keys), (stored[1], values)):
+            memory[:, first:end] = new[:, self.start : self.start + self.count]
 
     def _grown(
         self, stored: tuple[torch.Tensor, torch.Tensor] | None, part: int, new: torch.Tensor, end: int
@@ -64,22 +65,22 @@ class PackedRow:
         return memory
 
     def attend(self, query: torch.Tensor, layer: int, scale: float | None, window: int | None) -> torch.Tensor:
-        """Return attention ``[heads, count, dim]`` of the row's part of ``query`` float ``[heads, columns, dim]``."""
+        """Return attention ``[count, heads, dim]`` of the row's part of ``query`` float ``[heads, columns, dim]``."""
         stored = self.layers[layer]
         assert stored is not None
         self.windows[layer] = window
-        end, count = self.length + self.count, self.count
+        count, end = self.count, self.length + self.count
         begin = 0 if window is None else max(0, end - count - window + 1)
         keys, values = stored[0][None, :, begin:end], stored[1][None, :, begin:end]
-        own = query[:, self.start : self.start + count]
-        groups = own.shape[0] // keys.shape[1]
+        heads, size = query.shape[0], query.shape[2]
         if count == 1:  # the queries of a group stand side by side: no keys are repeated
-            own = own.view(1, keys.shape[1], groups, own.shape[2])
-            return scaled_dot_product_attention(own, keys, values, scale=scale).view(own.shape[1] * groups, 1, -1)
+            own = query[:, self.start].reshape(1, keys.shape[1], -1, size)
+            return scaled_dot_product_attention(own, keys, values, scale=scale).reshape(1, heads, -1)
+        own = query[None, :, self.start : self.start + count]
         mask = None if self.length == 0 and (window is None or end <= window) else self._mask(begin, window, own.device)
         return scaled_dot_product_attention(
-            own[None], keys, values, mask, is_causal=mask is None, scale=scale, enable_gqa=groups > 1
-        )[0]
+            own, keys, values, mask, is_causal=mask is None, scale=scale, enable_gqa=heads > keys.shape[1]
+        )[0].transpose(0, 1)
 
     def _mask(self, begin: int, window: int | None, device: torch.device) -> torch.Tensor:
         """Bool ``[count, columns]``: which of the columns from ``begin`` on each query attends to."""
@@ -115,4 +116,4 @@ def _attention(
     if unknown:
         raise ModelError(f"attention with {', '.join(unknown)} is not packed", place=type(module).__name__)
     parts = [row.attend(query[0], module.layer_idx, scaling, sliding_window) for row in rows if row.count]
-    return torch.cat(parts, dim=1).transpose(0, 1)[None].contiguous()
+    return torch.cat(parts)[None]

@@ -65,7 +65,7 @@ def some_requests(rng: random.Random, number: int) -> list[tuple[str, dict[str, 
     out = []
     for seed in range(number):
         asked = dict(KINDS[seed % len(KINDS)], seed=seed, temperature=rng.choice([0, 0.8, 1.2]))
-        out.append((rng.choice(CHATS), asked | {"max_tokens": rng.choice([3, 20, 50])}))
+        out.append((rng.choice(CHATS), asked | {"max_tokens": rng.choice([3, 20, 80])}))
     rng.shuffle(out)
     return out
 
@@ -178,7 +178,8 @@ def of_architecture(name: str, guide: Any) -> Any:
 def test_rows_that_join_and_leave_are_answered_as_alone(tiny_guide: Any, name: str, seed: int) -> None:
     guide = of_architecture(name, tiny_guide)
     expected = guide.chat("beside", temperature=1.0, seed=1, max_tokens=9).token_ids
-    loop = shared_loop(guide.context, rows=6, cached_tokens=450)
+    loop = shared_loop(guide.context, rows=6, cached_tokens=350)
+    in_pieces(loop)
     assert isinstance(loop.cache, PackedKV) == (name != "gpt_oss")
     beside = Beside(guide)
     beside.start()
@@ -190,6 +191,12 @@ def test_rows_that_join_and_leave_are_answered_as_alone(tiny_guide: Any, name: s
     assert loop.places is not None
     assert loop.places.num_taken_out > 0
     assert set(beside.found) == {expected}
+
+
+def in_pieces(loop: RowLoop) -> None:
+    """A column costs a step: pieces are small."""
+    assert loop.places is not None
+    loop.places.capacity = replace(loop.capacity, cost=float)
 
 
 def test_equal_prompts_that_arrive_together_are_computed_once(tiny_guide: Any) -> None:
@@ -215,7 +222,7 @@ def test_equal_prompts_that_arrive_together_are_computed_once(tiny_guide: Any) -
 def test_a_prompt_is_fed_in_pieces_while_others_run(tiny_guide: Any) -> None:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     loop = shared_loop(guide.context, rows=4, cached_tokens=4_000)
-    loop.capacity = loop.places.capacity = replace(loop.capacity, cost=float)  # type: ignore[union-attr]
+    in_pieces(loop)
     first = generation(guide, "x", {"temperature": 0, "max_tokens": 200})
     first.join(loop)
     loop.step()
@@ -242,7 +249,7 @@ def test_a_stream_that_is_closed_while_it_is_fed_leaves(tiny_guide: Any) -> None
     asked = {"temperature": 1.0, "seed": 3, "n": 3, "max_tokens": 5}
     judge = alone(guide, CHATS[2] * 3, asked)
     loop = shared_loop(guide.context, rows=4, cached_tokens=4_000)
-    loop.capacity = loop.places.capacity = replace(loop.capacity, cost=float)  # type: ignore[union-attr]
+    in_pieces(loop)
     first = generation(guide, "x", {"temperature": 0, "max_tokens": 200})
     first.join(loop)
     loop.step()
