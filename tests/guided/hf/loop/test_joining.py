@@ -178,7 +178,7 @@ def of_architecture(name: str, guide: Any) -> Any:
 def test_rows_that_join_and_leave_are_answered_as_alone(tiny_guide: Any, name: str, seed: int) -> None:
     guide = of_architecture(name, tiny_guide)
     expected = guide.chat("beside", temperature=1.0, seed=1, max_tokens=9).token_ids
-    loop = shared_loop(guide.context, rows=6, cached_tokens=350)
+    loop = shared_loop(guide.context, rows=6, cached_tokens=420)
     in_pieces(loop)
     assert isinstance(loop.cache, PackedKV) == (name != "gpt_oss")
     beside = Beside(guide)
