@@ -22,11 +22,15 @@ IDLE_PIECE = 512
 
 @dataclass(frozen=True)
 class Capacity:
-    """``rows`` at once, ``cached_tokens`` in the cache; with ``cost``, that of a forward, prompts are fed in pieces."""
+    """``rows`` at once, ``cached_tokens`` in the cache; with ``cost``, that of a forward, prompts are fed in pieces.
+
+    ``piece`` fixes the tokens of a piece that is fed with running rows.
+    """
 
     rows: int = sys.maxsize
     cached_tokens: int = sys.maxsize
     cost: Cost | None = None
+    piece: int | None = None
 
     @property
     def is_shared(self) -> bool:
@@ -51,6 +55,8 @@ class Capacity:
         if self.cost is None:
             return sys.maxsize
         if not running:
-            return IDLE_PIECE
+            return max(IDLE_PIECE, self.piece or 0)
+        if self.piece is not None:
+            return self.piece
         most = (1 + FURTHER_STEPS) * self.cost(columns([1] * running))
         return max((n for n in PIECES if self.cost(columns([1] * running + [n])) <= most), default=PIECES[0])

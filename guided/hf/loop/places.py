@@ -100,6 +100,8 @@ class Places:
             is_first = not self.active and not chosen
             if backlog >= most or free < 0 or (used > self.capacity.cached_tokens and not is_first):
                 break
+            if self._follows(row, chosen):
+                break
             chosen.append(row)
             backlog += size
         if not chosen:
@@ -113,6 +115,17 @@ class Places:
             row.pending = row.pending[size:]
             for alike in (row, *row.twins) if not row.forwards else ():
                 alike.cached = min(size, row.answer.prompt_tokens)
+
+    def _follows(self, row: LoopRow, chosen: Sequence[LoopRow]) -> bool:
+        """Whether a row whose prompt is not fed yet has much of what ``row`` begins with, to be taken from it then."""
+        reuse, wanted = row.reuse, row.chunk
+        filling = [(one, ids) for one, ids in zip(self.active, self.cache.ids, strict=False) if one.is_filling]
+        for other, ids in (*filling, *((one, []) for one in chosen)):
+            if reuse is not None and reuse.shares_with(other.reuse):
+                known = num_common(ids, wanted)
+                if num_common([*ids, *other.chunk], wanted) > known + _MARGIN:
+                    return True
+        return False
 
     def _prefix(self, row: LoopRow) -> tuple[TakenRow, int] | None:
         """Return a kept or running row with the longest prefix of what ``row`` is to be fed, and its length."""

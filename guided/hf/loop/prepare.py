@@ -105,18 +105,18 @@ def own_loop(context: ModelContext, prepared: Prepared, inputs: Inputs) -> RowLo
     )
 
 
-def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int) -> RowLoop:
+def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int, piece: int | None = None) -> RowLoop:
     """Return a loop that rows of several calls join (`Generation.join`), ``rows`` at most at once.
 
-    Prompts are fed in pieces while other rows run.  Where more than ``cached_tokens`` tokens of prompts and answers
-    would be cached, the newest row is taken out and goes on later.  Raises `ModelError` for a model whose rows cannot
-    differ in length: its calls run one by one.
+    Prompts are fed in pieces while other rows run, of ``piece`` tokens or as large as they cost little.  Where more
+    than ``cached_tokens`` tokens of prompts and answers would be cached, the newest row is taken out and goes on later.
+    Raises `ModelError` for a model whose rows cannot differ in length: its calls run one by one.
     """
     model, abilities = context.model, abilities_of(context.model)
     if not abilities.ragged:
         raise ModelError("; ".join(abilities.notes) or "this model is decoded step by step", place="model")
     device = model.get_input_embeddings().weight.device
-    capacity = Capacity(rows, cached_tokens, measured_cost(model))
+    capacity = Capacity(rows, cached_tokens, measured_cost(model), piece)
     cache = PackedKV(model, 0) if packs(model) else RowKV(model, 0)
     return RowLoop(cache, RowMasks(context.engine, device), device, context.pad_id, capacity=capacity)
 
