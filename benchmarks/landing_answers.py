@@ -101,7 +101,7 @@ def write(
             token = row.landing_token() if chosen is None else chosen  # type: ignore[assignment]
             if token != order[0]:
                 row.note_landing(order[0])
-        is_near = is_tried and not landing.control.is_far
+        is_near = is_tried and landing.control._here.credit <= 0
         us["near" if is_near else far].append(1e6 * (time.thread_time() - begun))
         us["changed" if token != order[0] else "kept"].append(not is_near)
         row.extend([token])

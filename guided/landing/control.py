@@ -177,11 +177,6 @@ class LandingControl:
             here = self._here = self._position(state)
         return here.path is not None and (here.credit <= 0 or not self._plan.growth.is_sure)
 
-    @property
-    def is_far(self) -> bool:
-        """Whether the budget is far where tokens are tried, because no bound on their growth is sure."""
-        return self._here.credit > 0 and not self._plan.growth.is_sure
-
     def _position(self, state: GuidanceState) -> _Position:
         """Return what is known at the row's position: what remains of the path, else what a search finds."""
         remaining, size = self.max_tokens - state.num_tokens, state.num_tokens
@@ -339,7 +334,11 @@ class LandingControl:
 
 
 class RowLanding(NamedTuple):
-    """The control of one row; None where its answer is not landed, and ``note`` says why it cannot be."""
+    """The control of one row; None where its answer is not landed, and ``note`` says why it cannot be.
+
+    ``error`` is a fault that was raised when it was made: the row ends with it.
+    """
 
     control: LandingControl | None = None
     note: str = ""
+    error: BaseException | None = None

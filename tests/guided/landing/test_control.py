@@ -166,7 +166,6 @@ def test_an_answer_that_lost_its_way_says_so(engine: Engine) -> None:
     tokens = engine.tokenize("ab")
     assert row.is_landing()
     assert row.landing is not None
-    assert row.landing.is_far
     assert row.lands(tokens[0], row.landing.step_effort())
     row.extend(tokens[:1])
     assert row.is_landing()

@@ -137,7 +137,6 @@ def test_no_token_is_refused_far_from_the_budget(demo_guide: Any, name: str) -> 
             assert row.state.allows(token)
             if row.is_landing():
                 assert row.landing is not None
-                assert row.landing.is_far
                 assert row.lands(token, row.landing.step_effort()), (text, row.state.num_tokens)
             row.extend([token])
         assert row.error is None
