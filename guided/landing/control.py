@@ -19,7 +19,7 @@ from typing import NamedTuple
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import RegionName
 from guided.landing.byte_classes import FREE_TEXT, Classes
-from guided.landing.effort import Effort, SearchLimits
+from guided.landing.effort import Effort
 from guided.landing.finder import PathFinder, in_tokens, is_free
 from guided.landing.growth import Growth
 from guided.landing.landing import LandingSearch
@@ -216,7 +216,7 @@ class LandingControl:
         if is_free(state):
             return NOTHING
         places = _LOOK_PLACES >> min(self._failures, _HALVED)
-        effort = Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=places))
+        effort = Effort(cpu_s=time_limits().landing_look_cpu_s, places=places)
         return self._finder.find(cursor, hint, remaining, effort).path
 
     def _reserved(self, region: RegionName) -> int:
@@ -244,7 +244,7 @@ class LandingControl:
     def step_effort(self) -> Effort:
         """Return what all searches of one step, which begins now, may take."""
         places = _STEP_PLACES + min(self._here.saved, _MOST_PLACES)
-        return Effort(SearchLimits(cpu_s=time_limits().landing_step_cpu_s, expansions=int(places)))
+        return Effort(cpu_s=time_limits().landing_step_cpu_s, places=int(places))
 
     def allows(self, state: GuidanceState, token: int, effort: Effort, *, is_own: bool = True) -> bool:
         """Whether a path to the end that fits into the budget is known after ``token``, which the mask allows.

@@ -24,12 +24,12 @@ from guided.tracking.regions import symbols_of
 __all__ = [
     "closing_texts",
     "exit_ids",
-    "member_names",
     "grammars_in",
+    "member_names",
     "objects_in",
     "patterns_in",
-    "schemas_of",
     "rule_rests",
+    "schemas_of",
     "string_texts",
     "value_ends",
 ]

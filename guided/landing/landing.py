@@ -7,7 +7,7 @@ state and leaves it as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
@@ -17,16 +17,8 @@ from guided.engine.engine import Engine
 from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Preference
-from guided.landing.effort import Effort, SearchLimits
-from guided.landing.known_texts import (
-    closing_texts,
-    exit_ids,
-    member_names,
-    response_texts,
-    rule_rests,
-    string_texts,
-    value_ends,
-)
+from guided.landing.effort import Effort
+from guided.landing.known_texts import response_texts
 from guided.landing.path import NOTHING, EndPath
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchTree, search
@@ -74,20 +66,13 @@ class LandingSearch:
         self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
         self._places: PlaceMap | None = None
         self._plan = plan
-        self._candidates = Candidates(
-            closing_texts(plan),
-            value_ends(plan, Markers(engine.tokens)),
-            rule_rests(plan),
-            member_names(plan),
-            exit_ids(plan),
-            partial(string_texts, plan),
-        )
+        self._candidates = Candidates(plan, Markers(engine.tokens))
 
     def shortest_end(
         self,
         state: GuidanceState,
         *,
-        limits: SearchLimits | None = None,
+        effort: Effort | None = None,
         preferences: int = len(_PREFERENCES),
         classes: Classes | None = None,
     ) -> Landing:
@@ -96,7 +81,7 @@ class LandingSearch:
         ``preferences`` is the number of preferences tried; 1 is the quickest.  Nothing is raised: if no end is found,
         or if the state refuses the end found, the reason says so.
         """
-        limits = limits or SearchLimits(cpu_s=time_limits().landing_cpu_s)
+        effort = effort or Effort(time_limits().landing_cpu_s)
         try:
             matcher, place, places = self._follow(state)
         except GuidanceError as error:
@@ -106,7 +91,7 @@ class LandingSearch:
         written: set[tuple[int, ...]] = set()
         order = [*_PREFERENCES[:preferences]]
         is_first = len(order) > 1 and not state.tokens
-        effort, most = Effort(limits), _FIRST if is_first else limits.expansions
+        most = _FIRST if is_first else effort.places
         while order:
             preference = order.pop(0)
             if preference.values_alone and not tree.has_values:
@@ -116,7 +101,7 @@ class LandingSearch:
             effort.left += part.left
             tried += found.expansions
             if found.symbols is None and is_first and not effort.is_spent:
-                tree.texts, most, is_first = self._texts, limits.expansions, False
+                tree.texts, most, is_first = self._texts, effort.places, False
                 order = [*([_KNOWN] if tree.texts else ()), *_PREFERENCES[:preferences]]
                 continue
             is_first = False
