@@ -34,9 +34,6 @@ _PREFERENCES = (
     Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
 _KNOWN = Preference({}, takes_known=True)
-#: Places of the first search for a whole answer, after which texts of the response are worked out from its format.
-_FIRST = 100
-
 #: When an end has been found, other searches try this many times its places, and at least the second number of places.
 _TIMES, _FEW = 3, 100
 #: Places of each other search near the budget, in addition to those of the first one.
@@ -86,37 +83,26 @@ class LandingSearch:
             matcher, place, places = self._follow(state)
         except GuidanceError as error:
             return Landing(None, str(error))
-        tree = self.tree(state, matcher, place, Classes() if classes is None else classes)
-        best, reason, tried, repeats = None, "", 0, False
-        written: set[tuple[int, ...]] = set()
+        tree, most = self.tree(state, matcher, place, Classes() if classes is None else classes), effort.left
+        best, best_rank, reason, tried = None, (True, 0), "", 0
         order = [*_PREFERENCES[:preferences]]
-        is_first = len(order) > 1 and not state.tokens
-        most = _FIRST if is_first else effort.places
-        while order:
-            preference = order.pop(0)
+        if preferences > 1 and not state.tokens and (texts := self._texts):
+            tree.texts, order = texts, [_KNOWN, *order]
+        for preference in order:
             if preference.values_alone and not tree.has_values:
                 continue  # it would find the same
             part = effort.part(min(most, effort.left // 2))
             found = next(search(tree, preference, part))
             effort.left += part.left
             tried += found.expansions
-            if found.symbols is None and is_first and not effort.is_spent:
-                tree.texts, most, is_first = self._texts, effort.places, False
-                order = [*([_KNOWN] if tree.texts else ()), *_PREFERENCES[:preferences]]
-                continue
-            is_first = False
-            if found.symbols is None or found.symbols in written:
-                reason = reason or found.reason
-                continue
-            written.add(found.symbols)
-            tokens = write(state, found.symbols)
-            if tokens is None:
-                reason = reason or "the masks refuse the text that was found"
+            tokens = None if found.symbols is None else write(state, found.symbols)
+            if found.symbols is None or tokens is None:
+                reason = reason or found.reason or "the masks refuse the text that was found"
                 continue
             most = max(_FEW, _TIMES * found.expansions)
-            is_repeat = places.refuses(place, found.symbols)
-            if best is None or (is_repeat, len(tokens)) < (repeats, len(best)):
-                best, repeats = tokens, is_repeat
+            rank = (places.refuses(place, found.symbols), len(tokens))
+            if best is None or rank < best_rank:
+                best, best_rank = tokens, rank
         return Landing(best, "" if best is not None else reason, tried)
 
     def tree(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, classes: Classes) -> SearchTree:
