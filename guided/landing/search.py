@@ -12,7 +12,7 @@ from itertools import count
 from typing import NamedTuple
 
 from grammars.plan.plan import RegionName
-from guided.landing.byte_classes import EXIT, FREE_TEXT, Classes, set_of
+from guided.landing.byte_classes import FREE_TEXT, Classes, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
 from guided.landing.effort import Effort
@@ -24,8 +24,8 @@ __all__ = ["Found", "SearchTree", "search"]
 
 #: Places tried before the search goes on from the most promising one alone.
 _ROUND, _ROUND_OF_TEXT = 40, 150
-#: Places that a round hands on: the most promising ones, and the nearest ones of which the way ahead is known.
-_KEPT, _NEAREST = 4, 2
+#: Places that a round hands on: the most promising ones.
+_KEPT = 4
 #: What a symbol counts for when places of different depth are compared, in plans with JSON and in others: going on must
 #: not look worse than going back.  With JSON it is more than what a byte that must come costs (0.35).
 _PROGRESS, _PROGRESS_OF_TEXT = 0.4, 0.3
@@ -106,18 +106,6 @@ class _Node:
             self.mask = self.matcher.mask()
             self.is_lost = self.matcher.has_failed
         return self.mask
-
-    @property
-    def is_in_text(self) -> bool:
-        """Whether ``symbols`` were chosen where free text may be written, outside of JSON."""
-        before = self.parent
-        if before is None or before.mask is None or before.place.scan is not None:
-            return False
-        return before.mask.bytes.bit_count() > FREE_TEXT
-
-    @property
-    def leaves_text(self) -> bool:
-        return len(self.forced) >= EXIT and self.is_in_text
 
     def written(self) -> Iterator[int]:
         """Yield how much has been written; two places with the same numbers are taken for alike if their masks are.
@@ -261,9 +249,6 @@ def search(
             if not node.is_entered:
                 node.enter(tree.places)
             cost += node.penalty - penalty + preference.forced_cost * len(node.forced)
-            if node.leaves_text:
-                heap = [item for item in heap if item[3].leaves_text or not item[3].is_in_text]
-                heapify(heap)
             if node.forced and heap and cost + node.open > heap[0][0]:
                 heappush(heap, (cost + node.open, -next(ties), cost, node, True))  # others are nearer now
                 continue
@@ -296,9 +281,7 @@ def search(
             after = cost + preference.cost(candidate) + child.penalty + preference.forced_cost * len(child.forced)
             heappush(heap, (after + child.open, -next(ties), after, child, child.is_entered))
         if since >= (_ROUND if scan is not None else _ROUND_OF_TEXT) and len(heap) > 1:
-            ahead = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
-            nearest = nsmallest(_NEAREST, (item for item in heap if item[4]))
-            heap = [*ahead, *(item for item in nearest if item not in ahead)]
+            heap = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
             since = 0
             heapify(heap)
             seen.clear()
