@@ -24,8 +24,8 @@ __all__ = ["Found", "SearchTree", "search"]
 
 #: Places tried before the search goes on from the most promising one alone.
 _ROUND, _ROUND_OF_TEXT = 40, 150
-#: Places that a round hands on: the most promising ones.
-_KEPT = 4
+#: Places that a round hands on: the most promising ones, and the nearest ones of which the way ahead is known.
+_KEPT, _NEAREST = 4, 2
 #: What a symbol counts for when places of different depth are compared, in plans with JSON and in others: going on must
 #: not look worse than going back.  With JSON it is more than what a byte that must come costs (0.35).
 _PROGRESS, _PROGRESS_OF_TEXT = 0.4, 0.3
@@ -281,7 +281,9 @@ def search(
             after = cost + preference.cost(candidate) + child.penalty + preference.forced_cost * len(child.forced)
             heappush(heap, (after + child.open, -next(ties), after, child, child.is_entered))
         if since >= (_ROUND if scan is not None else _ROUND_OF_TEXT) and len(heap) > 1:
-            heap = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
+            ahead = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
+            nearest = nsmallest(_NEAREST, (item for item in heap if item[4]))
+            heap = [*ahead, *(item for item in nearest if item not in ahead)]
             since = 0
             heapify(heap)
             seen.clear()
