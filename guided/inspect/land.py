@@ -120,8 +120,8 @@ def row_landing(
 ) -> RowLanding:
     """Return the control of a row of at most ``max_tokens`` tokens; none for a row without a plan.
 
-    Raises `RequestError` where these cannot hold the shortest answer that was found, and ``budget`` says so.  A fault of
-    the search is the row's own, see `RowLanding`.
+    Raises `RequestError` where these cannot hold the shortest answer that was found, and ``budget`` says so.  A fault
+    of the search is the row's own, see `RowLanding`.
     """
     try:
         return _landing(plan, engine, begin, max_tokens, *(budget or Budgeting()))

@@ -13,14 +13,14 @@ from grammars.plan.plan import Plan, RegionName
 from grammars.tree.markers import Markers
 from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, Classes, bytes_of, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
-from guided.landing.known_texts import closing_texts, exit_ids, required_names, rule_rests, string_texts, value_ends
+from guided.landing.known_texts import closing_texts, exit_ids, member_names, rule_rests, string_texts, value_ends
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.watchers.json_scanner import ScanState
 from guided.watchers.persistent_set import Mode
 
 __all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
 
-_FEW_DIGITS = 3
+_NAMES_AT_ONCE = 3
 _DIGITS = b"0123456789"
 _BLANK = b" \n\t\r"
 #: Bytes of texts and numbers that must differ, although they lead to places alike.
@@ -80,7 +80,7 @@ class Candidates:
         self._plan = plan
         self._ends = value_ends(plan, markers)
         self._closing, self._rests, self._exits = (*closing_texts(plan), *self._ends), rule_rests(plan), exit_ids(plan)
-        self._names = required_names(plan)[::-1]  # what is required last comes first
+        self._names = member_names(plan)[::-1]  # what is required last comes first
 
     def at(
         self,
@@ -157,6 +157,8 @@ class Candidates:
             case Mode.IN_KEY if found := self._required(matcher, scan):
                 some = classes.of(matcher, mask)
                 return [*found, *(Candidate((byte,), extra=_OPTIONAL) for byte in some)]
+            case Mode.IN_KEY if _is_guess(allowed) and (found := self._named(matcher, b'"' + scan.text)):
+                return [*found, *_each(classes.of(matcher, mask))]
             case Mode.STRING if found := _different(matcher, scan):
                 return found
             case Mode.STRING | Mode.IN_KEY:
@@ -185,7 +187,7 @@ class Candidates:
         if allowed >> 0x5D & 1:
             return [Candidate((0x5D,))]
         digits = [digit for digit in _DIGITS if allowed >> digit & 1]
-        if len(digits) > _FEW_DIGITS and not must_differ:
+        if len(digits) > _NAMES_AT_ONCE and not must_differ:
             digits = list(classes.of(matcher, ByteMask(allowed & set_of(_DIGITS), ())))
         first = [byte for byte in (*digits, *b'"[{tfn-') if allowed >> byte & 1]
         return [Candidate((byte,), begins_value=True) for byte in first]
@@ -217,10 +219,13 @@ class Candidates:
         return found
 
     def _key(self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState) -> list[Candidate]:
-        """The last required name, or the beginning of any."""
+        """The member names that may be written: the last required one, or else some of them."""
         if not mask.bytes >> 0x22 & 1:
             return []
-        return self._required(matcher, scan) or [Candidate((0x22,), settles=True)]
+        if found := self._required(matcher, scan):
+            return found
+        found = self._named(matcher)
+        return [*found, Candidate((0x22,))] if found else [Candidate((0x22,), settles=True)]
 
     def _required(self, matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
         """The rest of the last required name that may be written in an object and has not been.
@@ -229,10 +234,20 @@ class Candidates:
         """
         begun = b'"' + scan.text if scan.mode is Mode.IN_KEY else b""
         written = scan.frame.written if scan.frame is not None else ()
-        names = (name for name in self._names if name.startswith(begun) and name[1:-1] not in written)
-        rests = (name[len(begun) :] for name in names)
+        names = (name for name, needed in self._names if needed and name.startswith(begun))
+        rests = (name[len(begun) :] for name in names if name[1:-1] not in written)
         most = FEW if begun and not written else 1
         return [Candidate(tuple(rest), settles=most == 1) for rest in islice(filter(matcher.fits, rests), most)]
+
+    def _named(self, matcher: ByteMatcher, begun: bytes = b"") -> list[Candidate]:
+        """The rests of known names after ``begun``: of the last required one, or else of some."""
+        for is_required in (True, False):
+            names = (name for name, needed in self._names if needed is is_required and name.startswith(begun))
+            rests = (rest for rest in (name[len(begun) :] for name in names) if matcher.fits(rest))
+            last = list(islice(rests, 1 if is_required else _NAMES_AT_ONCE))
+            if last:
+                return [Candidate(tuple(rest)) for rest in reversed(last)]
+        return []
 
 
 def _ends_reasoning(places: PlaceMap, place: AnswerPlace, text: Sequence[int]) -> bool:
@@ -299,3 +314,8 @@ def _has_many(scan: ScanState) -> bool:
     while frame is not None and max(frame.item_index, len(frame.written)) < _MANY:
         frame = frame.parent
     return frame is not None
+
+
+def _is_guess(allowed: int) -> bool:
+    """Whether bytes alone do not show which name is being written."""
+    return allowed.bit_count() > FEW and not allowed >> 0x22 & 1

@@ -24,9 +24,9 @@ __all__ = [
     "closing_texts",
     "exit_ids",
     "grammars_in",
+    "member_names",
     "objects_in",
     "patterns_in",
-    "required_names",
     "rule_rests",
     "schemas_of",
     "string_texts",
@@ -173,12 +173,14 @@ def _exits(plan: Plan) -> Iterator[int | str]:
     yield from (piece for budget in plan.budgets for piece in budget.close)
 
 
-def required_names(plan: Plan) -> tuple[bytes, ...]:
-    """Return the JSON texts of the member names that objects anywhere in a plan's schemas require, in their order."""
-    nodes = (node for schema in schemas_of(plan) for node in objects_in(schema))
-    names = (name for node in nodes if isinstance(node.get("required"), list | tuple) for name in node["required"])
-    found = dict.fromkeys(json.dumps(name, ensure_ascii=False).encode() for name in names if isinstance(name, str))
-    return tuple(found)[:_MOST_NAMES]
+def member_names(plan: Plan) -> tuple[tuple[bytes, bool], ...]:
+    """Return the JSON texts of the member names in a plan's schemas, in their order, and whether one is required."""
+    names: dict[str, bool] = {}
+    for schema in schemas_of(plan):
+        for name, is_required in _names(schema):
+            names[name] = names.get(name, False) or is_required
+    found = [(json.dumps(name, ensure_ascii=False).encode(), is_required) for name, is_required in names.items()]
+    return tuple(found[:_MOST_NAMES])
 
 
 def schemas_of(plan: Plan) -> Iterator[Any]:
@@ -212,6 +214,17 @@ def _patterns(schema: Any) -> Iterator[tuple[str, ...]]:
         keys = [part["pattern"] for part in objects_in(named) if isinstance(part.get("pattern"), str)]
         if len(keys) > 1:
             yield tuple(keys)  # one key may have to match them all
+
+
+def _names(schema: Any) -> Iterator[tuple[str, bool]]:
+    """The names that objects anywhere in a schema list or require, and constants."""
+    for node in objects_in(schema):
+        for key in ("properties", "required"):
+            listed = node.get(key)
+            if isinstance(listed, Mapping | list | tuple):
+                yield from ((name, key == "required") for name in listed if isinstance(name, str))
+        if isinstance(node.get("const"), str):
+            yield node["const"], False  # it may be a name
 
 
 def objects_in(value: Any) -> Iterator[Any]:

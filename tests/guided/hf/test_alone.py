@@ -473,9 +473,7 @@ def test_by_option_a_row_whose_guidance_raises_goes_on(guide: Any, room: Room, m
 
 
 @pytest.mark.parametrize("way", ["our loop", "model.generate"])
-def test_a_row_whose_landing_cannot_be_made_fails_alone(
-    guide: Any, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_whose_landing_cannot_be_made_fails_alone(guide: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first token: the search for the shortest answer of one plan raises."""
     room, error = SHARED[4], RuntimeError("injected")
 

@@ -302,9 +302,7 @@ def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine, monkey
     assert landing.tokens is None
     assert re.fullmatch("no end was found within [0-9]+ places, as many as it may try", landing.reason)
     assert 0 < landing.expansions <= 20  # classes of bytes take the place of some
-    assert search.shortest_end(state, effort=Effort(cpu_s=60.0, cost=30.0)).reason.startswith(
-        "no end is near enough"
-    )
+    assert search.shortest_end(state, effort=Effort(cpu_s=60.0, cost=30.0)).reason.startswith("no end is near enough")
     with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):
         late = search.shortest_end(state)
     assert (late.tokens, late.reason) == (None, "no end was found within 0 places, when its processor time was used up")
