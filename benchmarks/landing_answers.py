@@ -15,7 +15,8 @@ the shortest answer leaves over at the beginning.  *embedded*: the embedded mode
 a budget, each of a plan drawn from all kinds; processor time of a near step, and of a forward of one token.  In both
 the garbage collector does not walk what the process holds before an answer (``gc.freeze``): walks of all that has been
 imported take a quarter of a second, and come with any work that allocates.  *no limit*: a row without a limit.
-*batch*: what landing takes of the processor time of a batch.  *reserve*: required strings that the answer leaves empty, without and with what is kept for them.  *extraction* and
+*batch*: the share of a batch's processor time that landing takes, its 32 rows together.
+*reserve*: required strings that the answer leaves empty, without and with what is kept for them.  *extraction* and
 *calls*: answers that are whole, of those whose shortest answer fits, and answers that are whole and exactly right, with
 landing and without; those that are right as far as they go but were cut (``message.ok`` is False) are counted apart.
 """
@@ -244,7 +245,7 @@ def batch(options: argparse.Namespace) -> None:
     chats, plan_of = [case.prompt for case in cases], [guide.plan(response_format=case.schema) for case in cases]
     near = row_loop.land = Watch(loop_landing.land)  # type: ignore[assignment]
     body = []
-    for most in (40, 60, 100, 400):
+    for most in (40, 100):
         guide.generate(chats, plan_of, max_tokens=most, landing=False)  # the prompts are kept, the plans compiled
         near.us.clear()
         begun = time.thread_time()

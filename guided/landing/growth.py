@@ -162,12 +162,22 @@ class _Schema:
                 self._named[name].append(member)
 
     def longest(self) -> int:
-        """Return a bound of the texts that a token can make necessary: a value anywhere, and its name or a constant."""
-        nodes = list(objects_in(self._document))
+        """Return a bound of the texts that a token can make necessary: a value anywhere, and its name or a constant.
+
+        A value that every answer needs is on the path from the beginning.
+        """
+        nodes, needed, todo = list(objects_in(self._document)), set(), [self._document]
+        while todo:
+            node = todo.pop()
+            if isinstance(node, Mapping) and id(node) not in needed and not any(key in node for key in _DEPENDENT):
+                needed.add(id(node))
+                members, names = _mapping(node, "properties"), _listed(node, "required")
+                todo += [*_listed(node, "allOf"), *(members[name] for name in names if name in members)]
         texts = [_size(value) for node in nodes for value in _listed(node, "enum")]
         texts += [_size(name) + 4 for name in self._named]
         keys = [self._key(node) for node in nodes]
-        return max(map(self.least, nodes), default=0) + max(_FRAME, *texts, *keys, 0)
+        values = [self._scalar(node) if id(node) in needed else self.least(node) for node in nodes]
+        return max(values, default=0) + max(_FRAME, *texts, *keys, 0)
 
     def least(self, node: Any) -> int:
         """Return a bound of the shortest text of a subschema."""
@@ -184,14 +194,17 @@ class _Schema:
             return _size(node["const"])
         if isinstance(node.get("enum"), Sequence):
             return min(map(_size, node["enum"]), default=1)
-        size = 1 + _number(node, "minLength") + _of_pattern(str(node.get("pattern", "")))
-        size += _FORMAT * ("format" in node) + sum(len(str(node[key])) for key in _LIMITS if key in node)
-        size += self._object(node) + self._array(node)
+        size = self._scalar(node) + self._object(node) + self._array(node)
         parts = [*_listed(node, "allOf"), *map(node.get, _CONDITIONS), *_mapping(node, "dependentSchemas").values()]
         if isinstance(node.get("$ref"), str):
             parts.append(self.target(node["$ref"]))
         size += sum(map(self.least, parts))
         return size + sum(max(map(self.least, _listed(node, key)), default=0) for key in _BRANCHES)
+
+    def _scalar(self, node: Mapping[str, Any]) -> int:
+        """Return what the keywords of texts and numbers alone may ask for."""
+        size = 1 + _number(node, "minLength") + _of_pattern(str(node.get("pattern", "")))
+        return size + _FORMAT * ("format" in node) + sum(len(str(node[key])) for key in _LIMITS if key in node)
 
     def _object(self, node: Mapping[str, Any]) -> int:
         members, names = _mapping(node, "properties"), dict.fromkeys(_needed(node))
