@@ -90,16 +90,18 @@ def lead_texts(markers: Markers, parts: Iterable[str | Hole], known: Mapping[str
     return tuple(_joined(text) for text in texts[named:])
 
 
-def whole_arguments(markers: Markers, leads: Mapping[str, Sequence[_Pieces]]) -> tuple[CallStep, ...]:
-    """The table of a syntax that writes all arguments as one JSON value; ``leads`` maps places to the texts before.
+def whole_arguments(markers: Markers, leads: Iterable[tuple[str, Sequence[_Pieces]]]) -> tuple[CallStep, ...]:
+    """The table of a syntax that writes all arguments as one JSON value; ``leads`` are places and the texts before.
 
     () if some of these texts do not identify the call.
     """
     table = ValueTable(markers)
-    for place, texts in leads.items():
+    values: dict[str, int] = {}
+    for place, texts in leads:
         if not texts:
             return ()
-        table.chain(0, texts, table.value(place, 0))
+        values[place] = values[place] if place in values else table.value(place, 0)
+        table.chain(0, texts, values[place])
     return table.build()
 
 

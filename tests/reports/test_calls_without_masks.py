@@ -19,7 +19,7 @@ from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.accepts import acceptance
 from guided.inspect.format_check import engine_for
 from tests.guided.output.test_cut_answers import read
-from tests.judges.plans import END, FORMAT, plan_of
+from tests.judges.plans import END, FORMAT, accepts, plan_of
 from tests.made_up.wire_forms import FORMS, form
 
 CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -205,3 +205,18 @@ def test_whole_answers_are_accepted_whatever_joins_a_marker(real_engine: Any, vo
         for text in (f"{lead}So{last}{call}", f"{lead}{call}"):
             found = acceptance(plan, text, engine)
             assert (not found.is_cut, found.refused_at) == (True, None) or last == "</", (text, found)
+
+
+@pytest.mark.parametrize("choice", ["auto", "required"])
+def test_an_object_with_a_type_in_front_is_a_call_as_well(choice: str) -> None:
+    wire = Format("l", tool_calls=FORMS["bare"], ends=Ends((END,)))
+    engine = engine_for(wire)
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {"enum": [1, 2]}}, "required": ["x"]}}
+    plan = compose(Parts(tools=[tool], tool_choice=choice), tokens=engine.tokens, format=wire)
+    for lead in ("", '"type": "function", '):
+        text = f'{{{lead}"name": "f", "parameters": {{"x": %d}}}}'
+        assert accepts(plan, engine, text % 2 + END)
+        assert not accepts(plan, engine, text % 3 + END)
+        message = read(plan, engine, engine.tokenize(text % 2), "fresh", ended=True)
+        assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": 2})]
+        assert (message.content, message.violations) == (None, ())

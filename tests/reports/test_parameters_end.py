@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 
 from grammars.compose.compose import Parts, compose
+from grammars.formats.infer import infer
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import Format
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
+from guided.hf.model.renderers import template_renderer
 from guided.hf.model.wire_format import inference_of_template
-from guided.inspect.format_check import engine_for
+from guided.inspect.format_check import engine_for, verified
+from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from tests.judges.plans import walk
 from tests.judges.tool_calls import calls_of, read, refused_at, section
 from tests.made_up.wire_forms import FORMS
@@ -106,3 +109,26 @@ def test_no_key_is_written_twice_and_no_tag_becomes_a_value(shared: Path, name: 
         assert not walk(plan, engine, whole).is_whole
         for call in arguments_of(engine, form, whole):
             assert all("<" not in str(value) for value in call.values())
+
+
+_SEPARATED = """\
+{%- if tools %}[[tools]]{{ tools | tojson }}<|im_end|>{% endif %}
+{%- for m in messages %}[[{{ m.role }}]]{{ m.content or '' }}
+{%- for c in m.tool_calls or [] %}{{ '<invoke name="' ~ c.function.name ~ '">\\n' }}
+{%- for k, v in c.function.arguments.items() %}{{ '\\n' if not loop.first }}
+{{- '<parameter name="' ~ k ~ '">' }}{{ v if v is string else v | tojson }}</parameter>
+{%- endfor %}{{ '\\n</invoke>' }}{% endfor %}<|im_end|>
+{%- endfor %}
+{%- if add_generation_prompt %}[[assistant]]{% endif %}"""
+
+
+@pytest.mark.parametrize("markers", [("<|im_end|>",), ("<|im_end|>", "<invoke", "</invoke>", "</parameter>")])
+def test_a_separator_may_be_what_the_end_of_the_call_begins_with(markers: tuple[str, ...]) -> None:
+    added = tuple(AddedToken(i, text, special=True) for i, text in enumerate(markers))
+    tokens = SpecialTokens(TokenizerFacts(added, len(added), chat_template=_SEPARATED))
+    inference = infer(template_renderer(_SEPARATED), tokens, template=_SEPARATED)
+    found, alone = verified(inference, tokens), inference_of_template(_SEPARATED)[0]
+    assert found.format.tool_calls == alone.format.tool_calls
+    assert found.format.tool_calls is not None
+    assert found.format.tool_calls.option("separator") == "\n"
+    assert dict(found.format.evidence)["tool_calls"] == "rendering"

@@ -8,7 +8,8 @@ column.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 
 from grammars.regular.syntax.rust import InvalidRegex, approximate_language
 from grammars.text_grammars.lark.ast import (
@@ -37,7 +38,17 @@ from grammars.text_grammars.lark.graph import components, fixpoint, uses_of
 from grammars.text_grammars.lark.sizes import check_sizes
 from special_tokens.errors import GrammarError, shown
 
-__all__ = ["COMMON", "MAX_ATOMS", "MAX_BYTES", "MAX_DEFINITIONS", "MAX_NESTING", "check", "check_shape", "check_size"]
+__all__ = [
+    "COMMON",
+    "MAX_ATOMS",
+    "MAX_BYTES",
+    "MAX_DEFINITIONS",
+    "MAX_NESTING",
+    "check",
+    "check_shape",
+    "check_size",
+    "productive_rules",
+]
 
 #: A chain of this many rules still compiles on the engine's thread (about 2,600 overflow an 8 MB stack).
 MAX_DEFINITIONS = 2_000
@@ -89,6 +100,13 @@ _TRUSTED_ATTRIBUTES = {
 }
 
 
+#: A regex up to its first lazy quantifier; escapes and classes are passed over, and "(?" begins a group.
+_LAZY = re.compile(
+    r"(?:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\??|(?!(?:[*+?]|\{[0-9,]+\})\?)[^\\\[(])*(?P<quantifier>(?:[*+?]|\{[0-9,]+\})\?)",
+    re.DOTALL,
+)
+
+
 def check_size(text: str) -> None:
     """Refuse a text that is too large to parse."""
     size = len(text.encode("utf-8", "surrogatepass"))
@@ -112,6 +130,8 @@ def check(
     _check_names(source)
     for definition in source.definitions:
         _check_definition(definition)
+    for ignore in source.ignores:
+        _check_greedy(ignore.body)
     _check_terminals(source)
     _check_productive(source)
     check_sizes(source)
@@ -233,10 +253,24 @@ def _check_definition(definition: Definition) -> None:
         _check_lexeme(definition.body, f"the terminal {definition.name}")
     elif any(attribute.name in _LEXEME_ATTRIBUTES for attribute in definition.attributes):
         _check_lexeme(definition.body, f"{definition.name}, which has lazy or suffix,")
+        return
     else:
         for expr in walk(definition.body):
             if isinstance(expr, AndExpr):
                 raise _refuse("& joins terminals only", expr.at, "give it an UPPER-CASE name")
+    _check_greedy(definition.body)
+
+
+def _check_greedy(body: Expr) -> None:
+    """Refuse lazy quantifiers, which the engine would read as greedy ones, where no attribute ends the lexeme."""
+    for expr in walk(body):
+        if isinstance(expr, Regexp) and (lazy := _LAZY.match(expr.regex)):
+            raise GrammarError(
+                f"{lazy['quantifier']} is lazy, and terminals take the longest match",
+                line=expr.at[0],
+                column=expr.at[1] + 1 + lazy.start("quantifier"),
+                hint="leave the delimiter out of its characters, or make it a rule with lazy or suffix=",
+            )
 
 
 def _check_attribute(attribute: Attribute) -> None:
@@ -285,34 +319,43 @@ def _check_productive(source: LarkGrammar) -> None:
     rules = {d.name: d for d in source.definitions if not d.is_terminal}
     uses = uses_of(rules.values())
     groups = components(uses)
-    productive: set[str] = set()
-
-    def holds(name: str) -> bool:
-        if not _is_productive(rules[name].body, rules, productive):
-            return False
-        productive.add(name)
-        return True
-
-    fixpoint([name for group in groups for name in group], uses, holds)
+    productive = productive_rules(source)
     leads_back = {name for group in groups for name in group if len(group) > 1 or name in uses[name]}
     for name in _reachable(uses, "start"):
         if name not in productive and name in leads_back:
             raise _refuse(f"the rule {shown(name)} can never end", rules[name].at, "give it an option without itself")
 
 
-def _is_productive(expr: Expr, rules: dict[str, Definition], productive: set[str]) -> bool:
-    match expr:
-        case Name(name=name):
-            return name not in rules or name in productive
-        case SeqExpr(parts=parts) | AndExpr(parts=parts):
-            return all(_is_productive(part, rules, productive) for part in parts)
-        case AltExpr(options=options):
-            return any(_is_productive(option, rules, productive) for option in options)
-        case Repeated(body=body, least=least):
-            return least == 0 or _is_productive(body, rules, productive)
-        case WhenExpr(body=body):
-            return _is_productive(body, rules, productive)
-    return True
+def productive_rules(source: LarkGrammar, endless: Container[int] = ()) -> set[str]:
+    """Return the rules that have a finite text; ``endless`` are the ``id`` of lexemes that have none."""
+    rules = {d.name: d for d in source.definitions if not d.is_terminal}
+    uses = uses_of(rules.values())
+    productive: set[str] = set()
+
+    def has_text(expr: Expr) -> bool:
+        if id(expr) in endless:
+            return False
+        match expr:
+            case Name(name=name):
+                return name not in rules or name in productive
+            case SeqExpr(parts=parts) | AndExpr(parts=parts):
+                return all(map(has_text, parts))
+            case AltExpr(options=options):
+                return any(map(has_text, options))
+            case Repeated(body=body, least=least):
+                return least == 0 or has_text(body)
+            case WhenExpr(body=body):
+                return has_text(body)
+        return True
+
+    def holds(name: str) -> bool:
+        if not has_text(rules[name].body):
+            return False
+        productive.add(name)
+        return True
+
+    fixpoint([name for group in components(uses) for name in group], uses, holds)
+    return productive
 
 
 def _reachable(uses: Mapping[str, Iterable[str]], begin: str) -> list[str]:

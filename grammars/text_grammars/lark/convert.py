@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from grammars.json_schema.build import DEFAULT_SPELLING, Policy, ReportRow, SchemaReport, Spelling, build
+from grammars.json_schema.build import DEFAULT_SPELLING, Outcome, Policy, ReportRow, SchemaReport, Spelling, build
 from grammars.regular.languages import Regular
 from grammars.text_grammars.lark.ast import LarkGrammar
 from grammars.text_grammars.lark.check import check, check_size
-from grammars.text_grammars.lark.greedy_lexemes import find_endless_lexeme
+from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, find_endless_lexeme, lost_texts
 from grammars.text_grammars.lark.parser import parse
 from grammars.text_grammars.lark.write import WriteOptions, write
 from grammars.tree.render import render
@@ -18,9 +19,13 @@ from special_tokens.errors import GrammarError, SchemaError
 __all__ = ["ClientGrammar", "SchemaTexts", "check_ends", "client_grammar", "located", "parse_source"]
 
 
+#: Rows of one grammar about its lexer.
+_MOST_ROWS = 10
+
+
 @dataclass(frozen=True, slots=True)
 class ClientGrammar:
-    """A grammar ready for a plan.  ``report`` is the schema report of its ``%json`` parts."""
+    """A grammar ready for a plan; ``report`` has the rows of its ``%json`` parts and of what its lexer loses."""
 
     lark: str
     report: SchemaReport = SchemaReport()
@@ -50,9 +55,17 @@ def client_grammar(
         check(source, references=references)
         check_ends(source)
         schemas = SchemaTexts(spelling, policy)
-        return ClientGrammar(write(source, WriteOptions(schemas.text)), SchemaReport(tuple(schemas.rows)))
+        lark = write(source, WriteOptions(schemas.text))
+        return ClientGrammar(lark, SchemaReport((*_lexer_rows(source), *schemas.rows)))
     except GrammarError as error:
         raise located(error, place) from None
+
+
+def _lexer_rows(source: LarkGrammar) -> Iterator[ReportRow]:
+    """Yield a row for each two lexemes of which the engine's lexer reads the longer one too far to go back."""
+    for lost in lost_texts(source)[:_MOST_ROWS]:
+        reason = f"{lost.follower} cannot always follow {lost.short}: the lexer goes on with {lost.long}, and not back"
+        yield ReportRow("", lost.long, Outcome.NARROWED, reason)
 
 
 def parse_source(text: Any) -> LarkGrammar:
@@ -67,7 +80,21 @@ def parse_source(text: Any) -> LarkGrammar:
 
 
 def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> None:
-    """Raise `GrammarError` for a lexeme that nothing can follow; ``then`` is the text after the grammar."""
+    """Raise `GrammarError` for a lexeme that nothing can follow, and for a lazy one that may be empty.
+
+    ``then`` is the text after the grammar.
+    """
+    languages = LexemeLanguages(source)
+    for rule in source.definitions:
+        own = languages.of(rule.body) if any(a.name == "lazy" for a in rule.attributes) else None
+        if own is not None and own.nullable:
+            raise GrammarError(
+                f"{rule.name} is lazy and may be empty, so it always would be",
+                line=rule.at[0],
+                column=rule.at[1],
+                expected="at least one character",
+                hint="put what ends it into the rule, or use suffix=",
+            )
     endless = find_endless_lexeme(source, then=then)
     if endless is not None:
         shown, (line, column) = endless

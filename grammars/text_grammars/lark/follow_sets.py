@@ -42,6 +42,7 @@ class FollowSets:
 
     ``followers[i]`` is the set after lexeme ``i``, ``lexemes[i]`` its expression (0 is none) and ``places[i]`` its
     first position.  Items that are no lexemes (a token, another grammar) have a number but no follow set.
+    ``occurrences`` are the lexemes one by one: the expression, its number and what may follow it there.
     """
 
     def __init__(self, source: LarkGrammar) -> None:
@@ -54,6 +55,7 @@ class FollowSets:
         self._learn_nullable()
         self._first = self._firsts()
         self.begin = self._first["start"]
+        self.occurrences: list[tuple[Expr, int, int]] = []
         self.followers = self._all_followers()
 
     def _number(self, expr: Expr) -> int:
@@ -136,10 +138,13 @@ class FollowSets:
         self._after: dict[str, int] = dict.fromkeys(self.rules, 0)
         self._inherits: dict[str, set[str]] = {name: set() for name in self.rules}
         self._after["start"] = END
+        self._passed: list[tuple[Expr, int, int, str]] = []
         for name, rule in self.rules.items():
             if name not in self.lexeme_rules:
                 self._pass(rule.body, 0, True, rule)
         found = reachable_bits(self._after, self._inherits)
+        for expr, number, bits, ended in self._passed:
+            self.occurrences.append((expr, number, bits | (found[ended] if ended else 0)))
         return {int(node[1:]): bits for node, bits in found.items() if node[0] == _LEXEME}
 
     def _pass(self, expr: Expr, bits: int, ends: bool, rule: Definition) -> None:
@@ -149,6 +154,7 @@ class FollowSets:
                 number = self._number(expr)
                 self.places.setdefault(number, getattr(expr, "at", (0, 0)))
                 self._add(f"{_LEXEME}{number}", bits, ends, rule)
+                self._passed.append((expr, number, bits, rule.name if ends else ""))
             return
         match expr:
             case Name(name=name) if name in self.rules:

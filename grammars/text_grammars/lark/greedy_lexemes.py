@@ -12,8 +12,10 @@ machine.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
 
 from grammars.regular.languages import (
     ALL,
@@ -46,10 +48,19 @@ from grammars.text_grammars.lark.ast import (
     SeqExpr,
     SourcePlace,
 )
+from grammars.text_grammars.lark.check import productive_rules
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.graph import components, uses_of
 
-__all__ = ["LexemeLanguages", "WorkBudget", "can_end", "find_endless_lexeme", "swallowing_lexemes"]
+__all__ = [
+    "LexemeLanguages",
+    "LostText",
+    "WorkBudget",
+    "can_end",
+    "find_endless_lexeme",
+    "lost_texts",
+    "swallowing_lexemes",
+]
 
 #: States of one lexeme that are visited; a larger lexeme passes.
 _BUDGET = 400
@@ -137,10 +148,12 @@ def _any_case(word: str) -> Regular:
 def find_endless_lexeme(source: LarkGrammar, *, then: Regular | None = None) -> tuple[str, SourcePlace] | None:
     """Return a lexeme that can never end, as shown in errors, and its position; None if none is certain.
 
-    ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.
+    ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.  A lexeme that
+    can end in another place is returned only if no text avoids the place where it cannot.
     """
     analysis, languages, work = FollowSets(source), LexemeLanguages(source), WorkBudget()
     ignored = [languages.of(ignore.body) for ignore in source.ignores]
+    ends: dict[tuple[int, int], bool] = {}  # by lexeme and what follows it
     after: dict[int, Regular | None] = {}
 
     def follower_of(bits: int) -> Regular | None:
@@ -152,21 +165,33 @@ def find_endless_lexeme(source: LarkGrammar, *, then: Regular | None = None) -> 
             after[bits] = alt(*known) if len(known) == len(what) else None
         return after[bits]
 
+    def may_end(lexeme: Expr, number: int, bits: int) -> bool:
+        if not bits or (bits & END and then is None):
+            return True
+        if (number, bits) not in ends:
+            own = languages.of(lexeme)
+            if own is None or (own.plain and own != NONE and is_finite(own)):  # a longest word cannot be continued
+                return ends.setdefault((number, bits), True)
+            follower = follower_of(bits)
+            ends[number, bits] = follower is None or _can_end(own, follower, work)
+        return ends[number, bits]
+
     try:
         for number, bits in analysis.followers.items():
             lexeme = analysis.lexemes[number]
             assert lexeme is not None
-            if not bits or (bits & END and then is None):
-                continue
-            own = languages.of(lexeme)
-            if own is None or (own.plain and own != NONE and is_finite(own)):  # a longest word cannot be continued
-                continue
-            follower = follower_of(bits)
-            if follower is not None and not _can_end(own, follower, work):
+            if not may_end(lexeme, number, bits):
                 return _shown(lexeme), analysis.places[number]
+        endless = {id(expr): expr for expr, number, bits in analysis.occurrences if not may_end(expr, number, bits)}
+        for expr, number, bits in analysis.occurrences:  # one object may stand in several places
+            if id(expr) in endless and may_end(expr, number, bits):
+                del endless[id(expr)]
     except TooMuchWork:
-        pass
-    return None
+        return None
+    if not endless or "start" in productive_rules(source, endless):
+        return None
+    first = next(iter(endless.values()))
+    return _shown(first), getattr(first, "at", (0, 0))
 
 
 def _shown(lexeme: Expr) -> str:
@@ -212,6 +237,71 @@ def _can_end(lexeme: Regular, follower: Regular, work: WorkBudget) -> bool:
                 seen.add(following)
                 waiting.append(following)
     return False
+
+
+class LostText(NamedTuple):
+    """Three lexemes, as shown in reports: the lexer reads ``long`` where ``follower`` should follow ``short``."""
+
+    short: str
+    long: str
+    follower: str
+
+
+def lost_texts(source: LarkGrammar) -> list[LostText]:
+    """Return the lexemes that the engine's lexer reads too far: it never goes back to a match that it has passed.
+
+    ``N ".." N`` with ``N: /[0-9]+(\\.[0-9]+)?/`` loses ``1..5``: ``1.`` may become a longer number, and then cannot.
+    What cannot be analysed, or not with the work of one grammar, is left out.
+    """
+    analysis, languages, work = FollowSets(source), LexemeLanguages(source), WorkBudget()
+    lost: dict[LostText, None] = {}
+    asked: set[tuple[int, int, int]] = set()
+    try:
+        for place in (*analysis.followers.values(), analysis.begin):
+            for short, long in product(set_bits(place), repeat=2):
+                for after in set_bits(analysis.followers.get(short, 0)):
+                    work.spend(1)
+                    lexemes = [lexeme for i in (short, long, after) if (lexeme := analysis.lexemes[i]) is not None]
+                    terms = [term for lexeme in lexemes if (term := languages.of(lexeme)) is not None]
+                    if (short, long, after) in asked or len(terms) < 3:
+                        continue
+                    asked.add((short, long, after))
+                    if _is_lost(terms[0], terms[1], terms[2], work):
+                        lost[LostText(*map(_shown, lexemes))] = None
+    except TooMuchWork:
+        pass
+    return list(lost)
+
+
+def _is_lost(short: Regular, long: Regular, after: Regular, work: WorkBudget) -> bool:
+    """Whether ``long`` goes on from a text of ``short`` into ``after``, or over all of it, and does not end there."""
+    begins = {(after, other) for one, other, _ in _pairs({(short, long)}, work) if one.nullable and other != NONE}
+    return any(
+        not is_first if other == NONE else one.nullable and not other.nullable
+        for one, other, is_first in _pairs(begins, work, stops=True)
+    )
+
+
+def _pairs(
+    begins: set[tuple[Regular, Regular]], work: WorkBudget, *, stops: bool = False
+) -> Iterator[tuple[Regular, Regular, bool]]:
+    """Yield the pairs of states that characters lead to from ``begins``, and whether one character does.
+
+    With ``stops`` no pair is left in which the second state accepts.
+    """
+    seen, waiting = set(begins), deque(begins)
+    while waiting:
+        pair = waiting.popleft()
+        codes = _representatives(*pair)
+        work.spend((len(codes) + 4) * (pair[0].size + pair[1].size + 4))
+        for code in codes:
+            one, other = derive(pair[0], code), derive(pair[1], code)
+            if one == NONE:
+                continue
+            yield one, other, pair in begins
+            if other != NONE and not (stops and other.nullable) and (one, other) not in seen and len(seen) < _BUDGET:
+                seen.add((one, other))
+                waiting.append((one, other))
 
 
 def swallowing_lexemes(source: LarkGrammar, work: WorkBudget) -> list[Expr]:

@@ -52,7 +52,7 @@ _RULES = (
     ("EQUALS", r"="),
     ("COMMA", r","),
     ("OP", r"[+*?]"),
-    ("RULE", r"!?[_?]?[a-z][_a-z0-9\-]*"),
+    ("RULE", r"_?[a-z][_a-z0-9\-]*"),
     ("TERMINAL", r"_?[A-Z][_A-Z0-9\-]*"),
     ("STRING", r'"(?:\\(?:["\\/bfnrt]|u[a-fA-F0-9]{4}|x[a-fA-F0-9]{2})|[^"\\\x00-\x1f])*"i?'),
     ("REGEXP", r"/(?:\\.|[^/\\])+/[imslux]*"),
@@ -64,6 +64,9 @@ _RULES = (
 #: The kinds of token that the parser sees.
 KINDS = tuple(kind for kind, _ in _RULES if kind not in ("COMMENT", "WS"))
 _SCANNER = re.compile("|".join(f"(?P<{kind}>{regex})" for kind, regex in _RULES))
+
+#: Before a rule's name: how lark shapes its tree, which says nothing about the text.
+_MODIFIERS = re.compile(r"[!?]{1,2}(?=[_a-z])")
 
 _JSON = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -99,7 +102,10 @@ def check_tokens(number: int, token: Token) -> None:
 
 def _raw(text: str) -> Iterator[Token]:
     at, line, begin = 0, 1, 0  # `begin` is where the line begins
+    begins_rule = True
     while at < len(text):
+        modifiers = _MODIFIERS.match(text, at) if begins_rule else None
+        at = modifiers.end() if modifiers else at
         match = _SCANNER.match(text, at)
         if match is None:
             raise _no_token(text, at, line, at - begin + 1)
@@ -111,6 +117,7 @@ def _raw(text: str) -> Iterator[Token]:
             value = "%lark"
             end = len(text)  # refused as a whole; what follows is not read
         if kind not in ("COMMENT", "WS"):
+            begins_rule = kind == "NEWLINE"
             token = Token(kind, "", at, line, at - begin + 1)
             token.value = value
             yield token

@@ -165,8 +165,7 @@ class _Values(Transformer):
         head, *middle, body = [part for part in parts if not _is(part, "COLON")]
         parameter = next((_after_colons(part) for part in middle if _is(part, "PARAMETER")), None)
         attributes = next((part for part in middle if isinstance(part, tuple)), ())
-        name = head.value.lstrip("!?") if head.type == "RULE" else head.value
-        return Definition(name, body, attributes, parameter, _place(head))
+        return Definition(head.value, body, attributes, parameter, _place(head))
 
     def priority(self, parts: list[Token]) -> Any:
         raise _refused("priorities have no meaning here", parts[0], "terminals are matched greedily, all at once")
@@ -228,6 +227,8 @@ class _Values(Transformer):
         if quantifier is None:
             return body  # type: ignore[no-any-return]
         least, most = _bounds(quantifier)
+        if most == 0:
+            return SeqExpr(())
         return Repeated(body, least, most, _place(quantifier))
 
     def negated(self, parts: list[Any]) -> Expr:
@@ -258,7 +259,7 @@ class _Values(Transformer):
 
     def reference(self, parts: list[Token]) -> Expr:
         argument = _after_colons(parts[1]) if len(parts) > 1 else None
-        return Name(parts[0].value.lstrip("!?"), argument, _place(parts[0]))
+        return Name(parts[0].value, argument, _place(parts[0]))
 
     def template(self, parts: list[Any]) -> Expr:
         return Unsupported("a template", _place(parts[0]))
@@ -310,7 +311,7 @@ def _bounds(token: Token) -> tuple[int, int | None]:
             raise _refused("a repeat needs a number", token, "write {2}, {2,} or {2,5}")
         least = repeat_count(low, token)
         most = (repeat_count(high, token) if high.strip() else -1) if comma else least
-    if most != -1 and (most < least or most == 0):
+    if most != -1 and most < least:
         raise _refused(f"a repeat from {least} to {most} times", token, "the second number is the larger one")
     return least, None if most == -1 else most
 

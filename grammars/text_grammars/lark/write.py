@@ -66,10 +66,11 @@ class _Writer:
         self.writing = writing
         self.lexeme_rules = {d.name for d in source.definitions if _lexeme_attributes(d)}
         taken = {d.name for d in source.definitions} | {i.alias for i in source.imports}
-        self.skip = ""
+        self.skip = self.begin = ""
         if source.ignores:
             self.skip = next(n for n in ("skip", *(f"skip_{i}" for i in range(len(taken) + 1)))
                              if n not in taken and n.upper() not in taken)  # fmt: skip
+            self.begin = next(n for n in ("begin", *(f"begin_{i}" for i in range(len(taken) + 1))) if n not in taken)
 
     def text(self) -> str:
         lines = [self.definition(definition) for definition in self.source.definitions]
@@ -79,10 +80,11 @@ class _Writer:
         if self.skip:
             options = " | ".join(self.expr(ignore.body, _SEQ, lexeme=True) for ignore in self.source.ignores)
             lines += [f"{self.skip}: {self.skip.upper()}?", f"{self.skip.upper()}: ({options})+"]
+            lines.insert(0, f"start: {self.skip} {self.begin}")
         return "\n".join(lines) + "\n"
 
     def definition(self, definition: Definition) -> str:
-        head = definition.name + (f"::{definition.parameter}" if definition.parameter else "")
+        head = self.name(definition.name) + (f"::{definition.parameter}" if definition.parameter else "")
         attributes = _lexeme_attributes(definition)
         if attributes:
             shown = ", ".join(
@@ -91,6 +93,10 @@ class _Writer:
             head += f"[{shown}]"
         lexeme = definition.is_terminal or bool(attributes)
         return f"{head}: {self.expr(definition.body, _ALT, lexeme=lexeme)}"
+
+    def name(self, name: str) -> str:
+        """Return the name that a rule is written with: what is ignored comes before the rule that was ``start``."""
+        return self.begin if self.begin and name == "start" else name
 
     def expr(self, expr: Expr, tight: int, *, lexeme: bool) -> str:
         """Return the text of an expression; ``lexeme`` is true inside a lexeme, where nothing is ignored."""
@@ -108,7 +114,7 @@ class _Writer:
             case Regexp(regex=regex, flags=flags):
                 return quote_regex(regex).replace(REFERENCE_MARK, r"\x{e000}") + flags
             case Name(name=name, argument=argument):
-                return name if argument is None else f"{name}::{argument}"
+                return self.name(name) if argument is None else f"{self.name(name)}::{argument}"
             case TokenSyntax(text=text):
                 return text
             case GrammarRef(name=name):

@@ -150,8 +150,13 @@ class ParameterList:
             "id": Regex(id_pattern(form.id_style)),
             "index": Regex(id_pattern("index")),
         }
-        parts = (values[part.name] if isinstance(part, Hole) else markers.node(part) for part in patterns.call)
-        return seq(markers.node(form.call_start), *parts, markers.node(form.call_end))
+        parts = [values[part.name] if isinstance(part, Hole) else markers.node(part) for part in patterns.call]
+        end = form.call_end
+        # The lexer takes the longest lexeme: where the end begins with the separator, both begin with the same one.
+        if patterns.separator and patterns.call[-1] == Hole("parameters") and end.startswith(patterns.separator):
+            parts.append(markers.node(patterns.separator))
+            end = end.removeprefix(patterns.separator)
+        return seq(markers.node(form.call_start), *parts, markers.node(end))
 
     def unwritable(self, form: ToolCallFormat, tool: Tool, markers: Markers) -> tuple[ReportRow, ...]:
         patterns, coding = self.patterns(form), self.coding(form)

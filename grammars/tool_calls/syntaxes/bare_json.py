@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grammars.tool_calls.syntaxes.json_body import JsonSyntax, name_openings
+from grammars.tool_calls.syntaxes.json_body import JsonSyntax, json_body, name_openings
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Tool
 
@@ -16,5 +16,10 @@ class BareJson(JsonSyntax):
 
     id = "bare_json"
 
+    def bodies(self, form: ToolCallFormat) -> tuple[str, ...]:
+        """The object of the template, and with a type in front, as Llama writes it and as tools are shown to it."""
+        body = json_body(form).pattern
+        return (body,) if '"type"' in body else (body, '{"type": "function", ' + body.removeprefix("{"))
+
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-        return name_openings(form, tools)
+        return tuple(text for body in self.bodies(form) for text in name_openings(form, body, tools))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grammars.tool_calls.section import opening_marker
-from grammars.tool_calls.syntaxes.json_body import JsonSyntax, name_openings
+from grammars.tool_calls.syntaxes.json_body import JsonSyntax, json_body, name_openings
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Tool
 
@@ -25,4 +25,4 @@ class JsonArray(JsonSyntax):
         marker = opening_marker(form)
         if marker.strip(" \t\r\n[{"):
             return (marker,)
-        return name_openings(form, tools)
+        return name_openings(form, json_body(form).pattern, tools)

@@ -24,7 +24,7 @@ from grammars.tool_calls.section import SectionReader, wrapped
 from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
 from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Node, Rule, Text, seq
+from grammars.tree.nodes import Node, Rule, Text, alt, seq
 from grammars.tree.nodes import Pattern as Regex
 from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
@@ -108,12 +108,12 @@ def _paths(value: Any, path: tuple[str, ...]) -> Sequence[tuple[str, tuple[str, 
     return out
 
 
-def name_openings(form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-    """The texts that open a section without a marker: up to the end of each tool's name.
+def name_openings(form: ToolCallFormat, body: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+    """The texts that open a section without a marker: the ``body`` up to the end of each tool's name.
 
     Where the object does not begin with the name, all that is before its first hole.
     """
-    lead, first, *after = (*parse_pattern(json_body(form).pattern), "")
+    lead, first, *after = (*parse_pattern(body), "")
     opening = form.section_start + form.call_start + (lead if isinstance(lead, str) else "")
     if first != Hole("name"):
         return (opening or "{",)
@@ -132,6 +132,10 @@ class JsonSyntax:
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         raise NotImplementedError
 
+    def bodies(self, form: ToolCallFormat) -> tuple[str, ...]:
+        """The patterns of objects that are calls; calls are rendered by the first one."""
+        return (json_body(form).pattern,)
+
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         values: dict[str, Node] = {
             "name": Text(_quoted(tool.name)),
@@ -139,18 +143,18 @@ class JsonSyntax:
             "id": Regex(id_pattern(form.id_style)),
             "index": Regex(id_pattern("index")),
         }
-        return seq(
-            markers.node(form.call_start),
-            *(
-                values[part.name] if isinstance(part, Hole) else markers.node(part)
-                for part in parse_pattern(json_body(form).pattern)
-            ),
-            markers.node(form.call_end),
+        objects = (
+            seq(*(values[part.name] if isinstance(part, Hole) else markers.node(part) for part in parse_pattern(body)))
+            for body in self.bodies(form)
         )
+        return seq(markers.node(form.call_start), alt(*objects), markers.node(form.call_end))
 
     def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
-        lead = until(parse_pattern(json_body(form).pattern), "arguments")
-        leads = {pointer(tool): lead_texts(markers, lead, {"name": _quoted(tool.name)}) for tool in tools}
+        leads = (
+            (pointer(tool), lead_texts(markers, until(parse_pattern(body), "arguments"), {"name": _quoted(tool.name)}))
+            for tool in tools
+            for body in self.bodies(form)
+        )
         return whole_arguments(markers, leads)
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:

@@ -61,7 +61,7 @@ class NameThenJson:
 
     def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
         lead = until(parse_pattern(form.option("call", _DEFAULT)), "arguments")
-        return whole_arguments(markers, {pointer(t): lead_texts(markers, lead, {"name": t.name}) for t in tools})
+        return whole_arguments(markers, ((pointer(t), lead_texts(markers, lead, {"name": t.name})) for t in tools))
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
         pattern = form.option("call", _DEFAULT)

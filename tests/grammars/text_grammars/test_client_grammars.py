@@ -86,8 +86,8 @@ def test_what_lark_parses_is_what_we_accept(grammar: str, lengths: range):
             assert accepts(text, word) == expected, word
 
 
-@pytest.mark.parametrize("word", ["a b", "ab", "a  b", "a b ", "a", "ab b", "a,b", "a , b ,b"])
-def test_ignored_text_may_stand_after_every_lexeme_and_nowhere_else(word: str):
+@pytest.mark.parametrize("word", ["a b", "ab", " ab", "a  b", "a b ", "a", "ab b", "a,b", " a , b ,b"])
+def test_ignored_text_may_stand_around_every_lexeme_and_nowhere_else(word: str):
     grammar = 'start: "a" ("," | ) "b"+ ("," "b")*\n%ignore " "'
     parsed = True
     try:
@@ -95,7 +95,6 @@ def test_ignored_text_may_stand_after_every_lexeme_and_nowhere_else(word: str):
     except lark.exceptions.LarkError:
         parsed = False
     assert accepts(ours(grammar), word) == parsed
-    assert not accepts(ours(grammar), " ab")  # as in the engine, not in front of the first
 
 
 def test_ignored_text_of_a_client_does_not_leak_into_its_neighbours():
@@ -216,7 +215,6 @@ def test_any_text_at_all_is_read_or_refused(text: str):
         ("start: /a", "line 1, column 8: .*the regular expression does not end"),
         ("start: /(/", "line 1, column 9: not a regular expression: a group does not end"),
         ('start: "a"{3,1}', "a repeat from 3 to 1 times"),
-        ('start: "a"{0}', "a repeat from 0 to 0 times"),
         ('start: "ab".."c"', "a range goes from one character"),
         ('start: "\\ud800"', "a lone surrogate"),
         ('start: %json {"a"', "what follows %json is not JSON"),

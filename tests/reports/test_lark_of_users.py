@@ -1,0 +1,125 @@
+"""Kind: grammars as users of Lark write them; the judge of a text is the ``lark`` package.
+
+Source: the reports on tutorials of outlines and the tests of llguidance that this project was run on; no thread of
+their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import lark
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import guided
+from guided.engine.engine import Engine
+from tests.conftest import small_engine
+from tests.judges.plans import END, FORMAT, accepts, plan_of
+
+PLAIN = replace(FORMAT, reasoning=None)
+
+#: Grammars, and the characters of the texts that are tried.
+WRITTEN = {
+    '?start: "a"': "a",
+    'start: a\n?a: "x" | b\n!b: "y" "x"\n!?c: "z"': "xyz",
+    'start: "x" "y"\n%ignore " "': "xy ",
+    'start: "x" | "(" start ")"\n%ignore /[ ]+/\n%ignore "-"': "x() -",
+    'begin: "x" start?\nstart: begin "y"\nSKIP: " "\n%ignore SKIP': "xy ",
+    'start: "a"~0 "b"~1..2': "ab",
+}
+
+
+def _whole(source: str, text: str) -> bool:
+    try:
+        lark.Lark(source, parser="earley", lexer="dynamic_complete" if "~" in source else "basic").parse(text)
+    except lark.exceptions.UnexpectedInput:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("source", "letters"), WRITTEN.items())
+def test_the_masks_let_write_what_lark_parses(engine: Engine, source: str, letters: str) -> None:
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    for size in range(5):
+        for text in map("".join, product(letters, repeat=size)):
+            assert accepts(plan, engine, text + END) == _whole(source, text), text
+
+
+def test_a_repeat_of_nothing_is_nothing(engine: Engine) -> None:
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark('start: "a"{0} A\nA: "b" "c"{0,0}'))
+    assert accepts(plan, engine, "b" + END)
+    assert not accepts(plan, engine, "ab" + END)
+    assert not accepts(plan, engine, "bc" + END)
+
+
+REFUSED = {
+    'start: "x" "y"\n%ignore /\\/\\*.*?\\*\\//s': (2, 14, "*? is lazy"),
+    'start: A "b"\nA: /[*?]\\*?a{2,3}?/': (2, 13, "{2,3}? is lazy"),
+    'start: F "," F\nF: /".*"/': (1, 8, "F can never end"),
+    'start: a\na: F "," F | "(" a ")"\nF: /[a-z,]+/': (2, 4, "F can never end"),
+    'start: r "b"\nr[lazy]: /[a-z]*/': (2, 1, "r is lazy and may be empty"),
+}
+
+
+@pytest.mark.parametrize(("source", "error"), REFUSED.items())
+def test_what_no_mask_could_write_is_refused_with_its_place(
+    engine: Engine, source: str, error: tuple[int, int, str]
+) -> None:
+    with pytest.raises(guided.GrammarError) as raised:
+        plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    assert (raised.value.line, raised.value.column) == error[:2]
+    assert error[2] in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['start: F "," F | F\nF: /[a-z,]+/', 'start: r "b"\nr[lazy]: /a.*?b/', "start: /[*]?x+/", r"start: /\*\??/"],
+)
+def test_what_has_a_text_is_planned(engine: Engine, source: str) -> None:
+    engine.prepare(plan := plan_of(engine, PLAIN, response_format=guided.Lark(source)), plan.entries[0].name)
+
+
+LOST = {
+    'start: N ".." N\nN: /[0-9]+(\\.[0-9]+)?/': ("N", "'..'", "1..5"),
+    'start: ("list" | "listen") "ed"': ("'list'", "'ed'", "listed"),
+}
+
+
+@pytest.mark.parametrize(("source", "lost"), LOST.items())
+def test_what_the_lexer_loses_is_reported(engine: Engine, source: str, lost: tuple[str, str, str]) -> None:
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    assert plan.response
+    [row] = plan.response.report.narrowed
+    assert lost[0] in row.reason
+    assert lost[1] in row.reason
+    assert not accepts(plan, engine, lost[2] + END)
+
+
+_ENGINE = small_engine()
+_PIECES = st.sampled_from(["a", "b", "ab", "ba", "aab"])
+_TERMINALS = st.lists(st.lists(_PIECES, min_size=1, max_size=3), min_size=2, max_size=3)
+
+
+@given(_TERMINALS)
+def test_where_no_row_is_reported_the_masks_accept_what_lark_s_lexer_accepts(words: list[list[str]]) -> None:
+    """Random finite terminals in a row, against lark's own lexer over the same alternatives."""
+    names = [f"T{i}" for i in range(len(words))]
+    rules = [f"{name}: {' | '.join(f'{chr(34)}{word}{chr(34)}' for word in dict.fromkeys(options))}"
+             for name, options in zip(names, words, strict=True)]  # fmt: skip
+    source = "\n".join([f"start: {' '.join(names)}", *rules])
+    plan = plan_of(_ENGINE, PLAIN, response_format=guided.Lark(source))
+    assert plan.response
+    if plan.response.report.rows:
+        return
+    for text in map("".join, product(*words)):
+        greedy, rest = True, text
+        for options in words:  # the longest word that the text goes on with
+            best = max((word for word in options if rest.startswith(word)), key=len, default=None)
+            if best is None:
+                greedy = False
+                break
+            rest = rest[len(best) :]
+        assert accepts(plan, _ENGINE, text + END) == (greedy and not rest), (source, text)
