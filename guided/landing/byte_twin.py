@@ -126,13 +126,11 @@ class ByteMatcher:
 
     def feed(self, symbols: Iterable[int]) -> bool:
         """Write ``symbols``; return False if the grammar refuses one, after which the matcher must not be used."""
-        first = self._twin.first
-        return bool(self._matcher.consume_tokens([first + s if s < 256 else s - 256 for s in symbols]))
+        return bool(self._matcher.consume_tokens(self.ids(symbols)))
 
     def num_fitting(self, data: Sequence[int]) -> int:
         """Return how many of these symbols, from the first on, may be written here."""
-        first = self._twin.first
-        return int(self._matcher.validate_tokens([first + s if s < 256 else s - 256 for s in data]))
+        return int(self._matcher.validate_tokens(self.ids(data)))
 
     def fits(self, data: Sequence[int]) -> bool:
         """Whether all of these symbols may be written here."""
@@ -163,8 +161,8 @@ class ByteMatcher:
 
     def outcome(self, symbols: Sequence[int]) -> Look:
         """Return what is seen after ``symbols``, which may be written here; the matcher stays here."""
-        matcher, first = self._matcher, self._twin.first
-        if not matcher.consume_tokens([first + s if s < 256 else s - 256 for s in symbols]):
+        matcher = self._matcher
+        if not matcher.consume_tokens(self.ids(symbols)):
             return Look(ByteMask(0, ()), b"")
         found = Look(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
         matcher.rollback(len(symbols))

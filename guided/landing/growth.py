@@ -63,7 +63,8 @@ def growth_bound(plan: Plan, first: int) -> Growth:
     is_tag = response is not None and response.kind == "structural_tag"
     sizes = [_FRAME, *map(_of_pattern, patterns)]
     try:
-        sizes += [_Schema(schema).longest() for schema in schemas]
+        refers_out = response is not None and bool(response.documents)
+        sizes += [_Schema(schema).longest(everywhere=refers_out) for schema in schemas]
         for tool in plan.tools:  # a call is chosen, and then what is optional in it
             schema = _Schema(tool.parameters)
             sizes.append(schema.least(tool.parameters) + schema.longest() + len(tool.name) + 4 * _FRAME)
@@ -161,12 +162,14 @@ class _Schema:
             for name, member in _mapping(node, "properties").items():
                 self._named[name].append(member)
 
-    def longest(self) -> int:
+    def longest(self, *, everywhere: bool = False) -> int:
         """Return a bound of the texts that a token can make necessary: a value anywhere, and its name or a constant.
 
-        A value that every answer needs is on the path from the beginning.
+        A value that every answer needs is on the path from the beginning, and is left out unless ``everywhere``.
         """
-        nodes, needed, todo = list(objects_in(self._document)), set(), [self._document]
+        nodes, needed = list(objects_in(self._document)), set()
+        everywhere = everywhere or any(not reference.startswith("#/") for reference in _references(nodes))
+        todo = [] if everywhere else [self._document]
         while todo:
             node = todo.pop()
             if isinstance(node, Mapping) and id(node) not in needed and not any(key in node for key in _DEPENDENT):

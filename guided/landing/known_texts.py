@@ -111,7 +111,8 @@ def grammars_in(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def patterns_in(plan: Plan) -> Iterator[str]:
     """Yield the regexes of a plan's response, tags and tools."""
-    found = [tool.grammar[1] for tool in plan.tools if tool.grammar is not None and tool.grammar[0] == "regex"]
+    tools = (tool.grammar for tool in plan.tools if tool.grammar is not None)
+    found: list[Any] = [source for kind, source in tools if kind == "regex"]
     found += [node.get("pattern") for node in _tag_nodes(plan) if node.get("type") == "regex"]
     found.append(plan.response.pattern if plan.response is not None else None)
     yield from (pattern for pattern in found if isinstance(pattern, str))

@@ -25,7 +25,7 @@ from guided.landing.search import SearchTree, search
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
 
-__all__ = ["Landing", "LandingSearch", "num_tokens", "write"]
+__all__ = ["Landing", "LandingSearch", "canonical_tokens", "write"]
 
 #: Preferences of the searches, each of which is tried: the answer of fewest tokens wins.
 _PREFERENCES = (
@@ -151,11 +151,6 @@ class LandingSearch:
         return matcher, places.of(state), places
 
 
-def num_tokens(engine: Engine, symbols: Sequence[int]) -> int:
-    """Return the number of canonical tokens of symbols, without an end token."""
-    return len(_tokens(engine, symbols))
-
-
 def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None) -> tuple[int, ...] | None:
     """Return the tokens that write ``symbols`` and an end after ``state``; None if the masks allow none that do.
 
@@ -164,7 +159,7 @@ def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None)
     The state stays as it is.
     """
     engine, rest = state.engine, tuple(symbols)
-    planned = _tokens(engine, rest)
+    planned = canonical_tokens(engine, rest)
     if most is not None and len(planned) >= most + (not state.plan.end_ids()):
         return None
     twin = state.fork(is_watched=False)
@@ -175,7 +170,7 @@ def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None)
             if token is not None:
                 planned = planned[1:] if planned and planned[0] == token else []
             else:
-                planned = planned or _tokens(engine, rest)
+                planned = planned or canonical_tokens(engine, rest)
                 token = planned.pop(0)
             written = state.regions.symbols(token)
             if not _commits(twin, token):
@@ -204,8 +199,8 @@ def _commits(state: GuidanceState, token: int) -> bool:
     return True
 
 
-def _tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
-    """The canonical tokens of symbols."""
+def canonical_tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
+    """Return the canonical tokens of symbols, without an end token."""
     tokens_of, found = engine.derived(_tokens_of), []
     while symbols:
         text = _text(symbols)
