@@ -43,7 +43,7 @@ class AnswerPlace(NamedTuple):
 
 
 def _nodes(watchers: Sequence[Watcher]) -> tuple[UniqueNode, ...]:
-    """What must differ in one JSON value."""
+    """Return what must differ in one JSON value."""
     return next((watcher.nodes for watcher in watchers), ())
 
 
