@@ -12,7 +12,7 @@ import typer
 
 from guided.cli.consoles import say
 from guided.cli.inputs import model_of, path_of
-from special_tokens.errors import GuidedError, ModelError
+from special_tokens.errors import GuidedError, ModelError, RequestError
 
 __all__ = ["serve"]
 
@@ -32,7 +32,7 @@ def serve(
         ),
     ] = None,
     host: Annotated[str, _option("Address to listen on; 0.0.0.0 for all.")] = "localhost",
-    port: Annotated[int, _option("Port to listen on.")] = 8000,
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
     log_level: Annotated[Literal["debug", "info", "warning", "error"], _option("Least level of the log.")] = "info",
     device: Annotated[str | None, _option("cpu, cuda, mps ...; default: a GPU if there is one.", panel=_MODEL)] = None,
     dtype: Annotated[str, _option("Type of the weights: auto, float32, bfloat16 ...", panel=_MODEL)] = "auto",
@@ -104,11 +104,16 @@ def _guide(
 
     if "OMP_NUM_THREADS" not in os.environ:  # the other half is for HTTP, prompts and plans
         torch.set_num_threads(max(1, torch.get_num_threads() // 2))
+    if dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
+        raise RequestError(f"{dtype!r} is no type", place="--dtype", expected="auto, float32, bfloat16, float16 ...")
     more: dict[str, Any] = {} if attn_implementation is None else {"attn_implementation": attn_implementation}
     if model is None:
         loaded, tokenizer = load(progress=say)
         if attn_implementation is not None:
-            loaded.set_attn_implementation(attn_implementation)
+            try:
+                loaded.set_attn_implementation(attn_implementation)
+            except (ValueError, ImportError) as error:
+                raise ModelError(str(error).splitlines()[0], place="--attn-implementation") from None
         if dtype != "auto":
             loaded.to(getattr(torch, dtype))
         guide = Guide(loaded, tokenizer, cache_bytes=cache_bytes)
