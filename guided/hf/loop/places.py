@@ -41,7 +41,7 @@ class Places:
         for alike in kinds.values():
             chats = frozenset(row.chat for row in alike)
             for row in alike:
-                row.chats, row.is_filling = chats, True
+                row.chats, row.is_filling, row.began_open = chats, True, row.feeds_last
             alike[0].twins = alike[1:]
             self.waiting.append(alike[0])
 
@@ -58,9 +58,11 @@ class Places:
         found: list[LoopRow] = []
         for row in first_ones:
             found += [one for one in (row, *row.twins) if not one.needs_forward]
-            row.twins = [twin for twin in row.twins if twin.needs_forward]
-            if row.twins and not row.needs_forward:  # one of them is computed in its stead
-                first, *first.twins = row.twins
+            twins = [twin for twin in row.twins if twin.needs_forward]
+            row.twins = [twin for twin in twins if twin.feeds_last == twin.began_open]
+            self.waiting.extendleft(twin for twin in twins if twin not in row.twins)  # it failed, and needs less now
+            if row.twins and (not row.needs_forward or row.feeds_last != row.began_open):
+                first, *first.twins = row.twins  # one of them is computed in its stead
                 row.twins = ()
                 self.waiting.appendleft(first)
         return found
