@@ -99,7 +99,7 @@ def _calls(section: ToolSection | None, markers: Markers) -> Region:
     if section.end_marker:
         out = (Exit(markers.pieces(section.end_marker), AFTER_CALLS, after=_after_calls(section.form)),)
     quotes = tuple(
-        QuoteSpan(markers.pieces(quote.open), markers.pieces(quote.close), quote.escape)
+        QuoteSpan(markers.pieces(quote.open), markers.pieces(quote.close), quote.escape, quote.is_inner)
         for quote in syntax(section.form.syntax).quotes(section.form)
     )
     return Region(RegionName.TOOL_CALLS, out, quotes)

@@ -99,6 +99,10 @@ FORMS: dict[str, ToolCallFormat] = {
                       call="$name({$parameters", parameter="$key: $value", separator=", ", strings="json"),
     "character data": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
                            parameter='<in k="$key">$value</in>', quote="<![CDATA[", quote_end="]]>"),
+    "character data where it is needed": form("invoke", call_start='<function name="', call='$name">$parameters',
+                                              call_end="</function>", between="\n", gap="\n",
+                                              parameter='<param name="$key">$value</param>', quote="<![CDATA[",
+                                              quote_end="]]>", plain_strings=True, words="True False None"),
     "whole numbers stated": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
                                parameter='<in k="$key" as="$type">$value</in>', types="integer=int number=float",
                                empty='$name"/>'),
@@ -111,7 +115,7 @@ MARKERS = (
     "<|tools_suffix|>", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
     "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|tool_sep|>", "<arg_key>", "</arg_key>", "<arg_value>",
     "</arg_value>", "<|open|>", "<|close|>", "<|sep|>", "<|tool_call_start|>", "<|tool_call>", "<tool_call|>",
-    '<|"|>', "<|channel|>", "<|message|>", "<|constrain|>",
+    '<|"|>', "<function", "</function>", "<![CDATA[", "]]>", "<|channel|>", "<|message|>", "<|constrain|>",
 )  # fmt: skip
 
 WEATHER = Tool(

@@ -142,6 +142,8 @@ def _list_syntax(shape: CallShape, found: ListShape, texts: CallTexts) -> tuple[
         leading = _escaped(found.number_value)
     else:
         leading = _flagged(found, texts, options)
+        if options.get("strings") != "json":
+            options |= _occasional_quotes(found, texts)
     end = found.number_end
     options["parameter"] = f"{_escaped(found.opening)}$key{leading}$value{_escaped(end)}"
     return _tag_syntax(found), options
@@ -165,6 +167,14 @@ def _quotes(found: ListShape) -> tuple[str, str]:
         found.word_value[len(found.number_value) :],
         found.word_end[: len(found.word_end) - len(found.number_end)],
     )
+
+
+def _occasional_quotes(found: ListShape, texts: CallTexts) -> dict[str, Option]:
+    """The delimiters that only strings with unusual characters have; {} if there are none."""
+    before, after = s.KEYS[7] + found.word_value, found.word_end.replace(KEY_AGAIN, s.KEYS[7])
+    inside = rf"(\S+?)\s*{re.escape(s.TRICKY.strip())}\s*(\S+?)"
+    shown = re.search(re.escape(before) + inside + re.escape(after), texts.all_types or "") if after else None
+    return {"quote": shown[1], "quote_end": shown[2], "plain_strings": True} if shown else {}
 
 
 def _flagged(found: ListShape, texts: CallTexts, options: dict[str, Option]) -> str:
