@@ -16,8 +16,8 @@ from grammars.values.tool import Call, Tool
 
 __all__ = ["SectionReader", "opening_marker", "wrapped"]
 
-#: A marker at the beginning of an opening, where no word of the opening is part of it.
-_MARKER = re.compile(r"(?:<[^<>\s]*>|\[[^\[\]\s]+\])(?=[\[{<\s]|$)")
+#: A marker at the beginning of an opening, or a tag made of two with a word between, where no word is part of it.
+_MARKER = re.compile(r"(?:<[^<>\s]*>(?:\w+<[^<>\s]*>)?|\[[^\[\]\s]+\])(?=[\[{<\s]|$)")
 
 
 def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) -> str:
@@ -107,7 +107,10 @@ class SectionReader(Reader):
         if not closing.strip() or not ((is_framed and last) or last in (">", "]") or "\ud800" <= last <= "\udfff"):
             return False
         begin = self._at
-        is_empty = (yield from self.try_literal(opening)) and (yield from self.try_literal(closing))
+        is_empty = yield from self.try_literal(opening)
+        if is_empty and not (yield from self.try_literal(closing)):
+            is_empty = self.is_cut_here() and (yield from self.try_literal(first_chunk(closing)))
+            self.take(len(self.ahead_all()) if is_empty else 0)
         if is_empty:
             self.keep()
         else:

@@ -115,7 +115,7 @@ MARKERS = (
     "<|tools_suffix|>", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
     "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|tool_sep|>", "<arg_key>", "</arg_key>", "<arg_value>",
     "</arg_value>", "<|open|>", "<|close|>", "<|sep|>", "<|tool_call_start|>", "<|tool_call>", "<tool_call|>",
-    '<|"|>', "<function", "</function>", "<![CDATA[", "]]>", "<|channel|>", "<|message|>", "<|constrain|>",
+    '<|"|>', "<![CDATA[", "]]>", "<|channel|>", "<|message|>", "<|constrain|>",
 )  # fmt: skip
 
 WEATHER = Tool(
