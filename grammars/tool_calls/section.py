@@ -89,6 +89,8 @@ class SectionReader(Reader):
         else:
             self._resumed = True
             yield from self.literal(self.section_start)
+            if self.form.gap.strip():  # between text and the calls
+                yield from self.try_literal(self.markers.marked(self.form.gap))
         while True:
             yield from self.literal(self.call_start)
             if not (yield from self._empty_call()):
