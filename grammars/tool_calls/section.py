@@ -16,8 +16,8 @@ from grammars.values.tool import Call, Tool
 
 __all__ = ["SectionReader", "opening_marker", "wrapped"]
 
-#: A marker at the beginning of an opening, or a tag made of two with a word between, where no word is part of it.
-_MARKER = re.compile(r"(?:<[^<>\s]*>(?:\w+<[^<>\s]*>)?|\[[^\[\]\s]+\])(?=[\[{<\s]|$)")
+#: A marker at the beginning of an opening, where no word of the opening is part of it.
+_MARKER = re.compile(r"(?:<[^<>\s]*>|\[[^\[\]\s]+\])(?=[\[{<\s]|$)")
 
 
 def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) -> str:
@@ -32,10 +32,11 @@ def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) 
 
 
 def opening_marker(form: ToolCallFormat) -> str:
-    """The text that opens a section: its first marker, else everything before the name."""
-    opening = form.section_start + form.call_start
+    """The text that opens a section: its first marker, else its own tag, else everything before the name."""
+    opening, tag = form.section_start + form.call_start, form.section_start.strip()
     first = _MARKER.match(opening)
-    return first[0] if first else opening.rstrip()
+    is_tag = tag.endswith(">") and not re.search(r"\s", tag)
+    return first[0] if first else tag if is_tag else opening.rstrip()
 
 
 class SectionReader(Reader):

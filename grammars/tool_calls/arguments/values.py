@@ -34,6 +34,7 @@ __all__ = [
     "json_scalar",
     "json_string",
     "json_text",
+    "marked",
 ]
 
 _STRING = frozenset({"string"})
@@ -225,17 +226,19 @@ class DelimitedValues(RawValues):
         return self.opening + written + self.closing if isinstance(value, str) else written
 
     def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
-        markers = getattr(reader, "markers", None)
-        opening, closing = (
-            markers.marked(text) if isinstance(markers, Markers) else text for text in (self.opening, self.closing)
-        )
-        if (yield from reader.try_literal(opening)):
-            yield from _read_text(reader, closing)
+        if (yield from reader.try_literal(marked(reader, self.opening))):
+            yield from _read_text(reader, marked(reader, self.closing))
             yield from reader.literal(end)
         elif self.plain == NONE:
             yield from JsonValues(self.words).read(reader, parameter, end)
         else:
             yield from super().read(reader, parameter, end)
+
+
+def marked(reader: Reader, text: str) -> str:
+    """``text`` as the reader sees it, with the tokens of its vocabulary."""
+    markers = getattr(reader, "markers", None)
+    return markers.marked(text) if isinstance(markers, Markers) else text
 
 
 def _read_text(reader: Reader, end: str) -> ReadStep:
