@@ -4,7 +4,7 @@
     python benchmarks/loop.py                                # all tables (an hour)
     python benchmarks/loop.py --only calls --limit 30        # one of calls, batch, formats, truth, free, memory
     python benchmarks/loop.py --only formats                 # with xgrammar and outlines: `make bench-peers`
-    python benchmarks/loop.py --page README.md               # write the tables into that page too
+    python benchmarks/loop.py --page benchmarks/README.md    # write the tables into that page too
 
 Cases: the first of BFCL's simple_python and live_simple (`benchmarks/tool_calls.py`); embedded model, float32, one
 thread, greedy.  A ratio is the median over alternating pairs in this process, with its 90 % interval by order

@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from grammars.compose import response  # noqa: E402
 from grammars.reasoning.levels import ALIASES, LEVELS, NATIVE_BUDGETS  # noqa: E402
 from grammars.reasoning.template import SHIPPED  # noqa: E402
-from grammars.regular.syntax.rust import MAX_PATTERN  # noqa: E402
+from grammars.regular.syntax.parser import MAX_PATTERN  # noqa: E402
 from grammars.requests.keys import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED  # noqa: E402
 from grammars.text_grammars.lark.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_NESTING  # noqa: E402
 from grammars.text_grammars.lark.lexer import MAX_TOKENS  # noqa: E402

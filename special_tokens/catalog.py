@@ -37,11 +37,6 @@ class TokenSet:
         return tuple(token.id for token in self.tokens)
 
     @property
-    def id_set(self) -> frozenset[int]:
-        """The ids as a set."""
-        return frozenset(self.ids)
-
-    @property
     def texts(self) -> tuple[str, ...]:
         """The texts in the order of the ids."""
         return tuple(token.text for token in self.tokens)

@@ -14,7 +14,7 @@ from typing import Any
 
 from special_tokens.errors import TemplateError, TokenizerError
 
-__all__ = ["AddedToken", "TokenizerFacts", "facts_from_config", "facts_from_folder", "template_of"]
+__all__ = ["AddedToken", "TokenizerFacts", "facts_from_config", "facts_from_folder", "json_object", "template_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,10 @@ def facts_from_folder(folder: str | Path) -> TokenizerFacts:
             expected="a folder with a fast tokenizer",
             hint="load the tokenizer with transformers and save_pretrained() it once",
         )
-    tokenizer = _read(folder / "tokenizer.json")
-    config = _read(folder / "tokenizer_config.json")
-    model = _read(folder / "config.json")
-    generation = _read(folder / "generation_config.json")
+    tokenizer = json_object(folder / "tokenizer.json")
+    config = json_object(folder / "tokenizer_config.json")
+    model = json_object(folder / "config.json")
+    generation = json_object(folder / "generation_config.json")
     vocab = _vocabulary(tokenizer)
     added = tuple(
         AddedToken(int(entry["id"]), entry["content"], bool(entry.get("special", False)))
@@ -102,7 +102,7 @@ def facts_from_config(path: str | Path) -> TokenizerFacts:
     The base vocabulary stays unknown.  Raises `TokenizerError` if the file lists no added tokens.
     """
     path = Path(path)
-    config = _read(path)
+    config = json_object(path)
     listed = config.get("added_tokens_decoder")
     if not isinstance(listed, dict) or not listed:
         raise TokenizerError(
@@ -135,7 +135,8 @@ def template_of(path: Path) -> str:
         raise TemplateError(f"cannot read the file: {error.strerror}", place=str(path)) from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def json_object(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file, {} where there is no file; raises `TokenizerError`."""
     if not path.is_file():
         return {}
     try:

@@ -155,10 +155,6 @@ class SpecialTokens:
             at = end
         return (*out, text[at:]) if at < len(text) else tuple(out)
 
-    def spells_marker(self, text: str) -> bool:
-        """Whether ``text`` contains a marker's text; llguidance could force such a token and then reject it."""
-        return self._find(text, 0) is not None
-
     @cached_property
     def _beginnings(self) -> frozenset[str]:
         texts = (self.added[i].text for i in self.marker_ids)

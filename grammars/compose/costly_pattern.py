@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from grammars.json_schema.keywords.text import expanded_size
 from grammars.plan.plan import Plan
+from grammars.regular.lexer_cost import expanded_size
 from grammars.regular.syntax.ecma import language
 from grammars.values.json_pointer import escaped
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from grammars.regular.languages import shortest
+from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.python import language
 from grammars.regular.syntax.raw_text import raw_node
-from grammars.regular.syntax.rust import InvalidRegex
 from grammars.regular.syntax.write import written
 from grammars.text_grammars.lark.sizes import check_term
 from grammars.tree.nodes import Node, Pattern

@@ -21,14 +21,14 @@ class TimeLimits:
     request_s: float = 4.6  #: elapsed: planning a request or compiling a grammar, unless the caller set a `deadline`
     schema_cpu_s: float = 2.2  #: solving one schema (a coarse second try may take as much again)
     grammar_cpu_s: float = 1.0  #: compiling one costly grammar in its worker process
-    grammar_s: float = 10.0  #: elapsed: waiting for that worker
+    grammar_s: float = 10.0  #: elapsed: waiting for a worker process
     #: one search over bytes for the end of an answer: a last resort, since its places are counted; in a process of many
     #: objects 407 places took 1.0 s, with a pause of the garbage collector as it seems
     landing_cpu_s: float = 2.0
     #: all tokens tried in one step near the budget: as a rule 10 ms at most
     landing_step_cpu_s: float = 1.0
     landing_look_cpu_s: float = 2.0  #: the search of such an answer after tokens that were only counted
-    validation_cpu_s: float = 1.0  #: validating one value
+    validation_cpu_s: float = 1.0  #: validating one value in its worker process
 
 
 _DEFAULT = TimeLimits()

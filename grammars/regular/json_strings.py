@@ -11,7 +11,7 @@ model that begins ``\\u00e3`` could only go on as a control character.
 from __future__ import annotations
 
 import json
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from grammars.regular.languages import (
     ALL,
@@ -19,17 +19,16 @@ from grammars.regular.languages import (
     MAX_CODE_POINT,
     Ranges,
     Regular,
-    cat,
     chars,
     inter,
     ranges_minus,
     rep,
 )
-from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Seq, Text, alt, repeat, seq
+from grammars.regular.printing import NodePrinter, PatternPrinter
+from grammars.tree.nodes import And, Lexeme, Node, Pattern, Text, alt
 from grammars.tree.quantifier import quantifier
 
 __all__ = [
-    "ANYTHING",
     "STRING",
     "content_regex",
     "is_free",
@@ -54,9 +53,6 @@ _WRITTEN = f"(?:{_RAW_ANY}|\\\\(?:{_ESCAPED}))"
 STRING = Lexeme("string", Pattern(f'"{_CHAR}*"'))
 
 _SHORT = 200  # characters of a word whose spelling is remembered: keys are asked for again and again
-
-#: Any bytes, characters or not.
-ANYTHING = Not(Pattern("[^\\s\\S]"))
 
 
 def spell(word: str) -> str:
@@ -117,60 +113,7 @@ def _quoted(term: Regular) -> Node:
         return alt(*map(_quoted, term.args))
     parts = term.args if term.op == "and" else (term,)
     closed: list[Node] = [_quoted(part) for part in parts if part.plain] or [STRING.body]
-    return And((*closed, *(_begun(part, '"', '"') for part in parts if not part.plain)))
-
-
-def _content(term: Regular, *, whole: bool = False) -> Node:
-    """The terminal tree of a term that an ordinary regex cannot express; ``whole``: with all control characters."""
-    if term.plain:
-        return Pattern(content_regex(term, whole=whole))
-    args = term.args
-    match term.op:
-        case "cat":
-            return Seq(tuple(_content(p, whole=whole) for p in args))
-        case "alt":
-            return alt(*(_content(p, whole=whole) for p in args))
-        case "and" | "not":
-            parts = args if term.op == "and" else (term,)
-            closed = [_content(p, whole=whole) for p in parts if p.op != "not"]
-            closed = closed or [Pattern(_class_of_all(whole=whole) + "*")]
-            return And((*closed, *(_begun(p, "", "") for p in parts if p.op == "not")))
-    body, least, most = args
-    return repeat(_content(body, whole=whole), least, most)
-
-
-def _begun(term: Regular, lead: str, end: str) -> Node:
-    """Texts such that those of them that are the JSON text of a string are in ``term``.
-
-    ``lead`` and ``end`` are the quotes around it.  Only for an intersection with a language of JSON strings: an
-    arbitrary tail is any bytes here, not any characters.  That absorbs everything it is combined with, so the engine
-    sees at once that a forbidden match leaves nothing.  After a match of ``.*a.{25}b.*`` it would otherwise try all
-    strings that differ in the counts still running.
-    """
-    match term.op:
-        case "not":
-            return Not(_begun(term.args[0], lead, end))
-        case "and":
-            return And(tuple(_begun(part, lead, end) for part in term.args))
-        case "alt" if _goes_on(term):
-            return alt(*(_begun(part, lead, end) for part in term.args))
-        case "cat" if term.args and term.args[-1] == ALL:
-            return seq(lead, _content(cat(*term.args[:-1]), whole=True), ANYTHING)
-        case "cat" if term.args and _goes_on(term.args[-1]):
-            return seq(lead, _content(cat(*term.args[:-1]), whole=True), _begun(term.args[-1], "", end))
-    if term.plain:
-        return Pattern(f"{lead}{content_regex(term, whole=True)}{end}")
-    return seq(lead, _content(term, whole=True), end)
-
-
-def _goes_on(term: Regular) -> bool:
-    """Whether `_begun` treats a part of the term in a special way."""
-    match term.op:
-        case "alt":
-            return any(map(_goes_on, term.args))
-        case "cat" if term.args:
-            return term.args[-1] == ALL or _goes_on(term.args[-1])
-    return not term.plain
+    return And((*closed, *(_NODES.begun(part, '"', '"') for part in parts if not part.plain)))
 
 
 @lru_cache(maxsize=8_192)
@@ -179,24 +122,7 @@ def content_regex(term: Regular, *, whole: bool = False) -> str:
 
     ``whole``: with all control characters, for a language that others are compared with.
     """
-    if term == ANY:
-        return _class_of_all(whole=whole)
-    args = term.args
-    match term.op:
-        case "chars":
-            return _class(args, whole=whole)
-        case "words":
-            spelled = "|".join(_escaped(spell(w)[1:-1]) for w in sorted(args))
-            return f"(?:{spelled})" if len(args) > 1 else spelled
-        case "cat":
-            return "".join(content_regex(part, whole=whole) for part in args)
-        case "alt":
-            return f"(?:{'|'.join(content_regex(part, whole=whole) for part in args)})" if args else "[^\\s\\S]"
-    body, least, most = args
-    inner = content_regex(body, whole=whole)
-    if body.op not in ("chars", "alt"):
-        inner = f"(?:{inner})"
-    return inner + quantifier(least, most)
+    return (_WHOLE if whole else _WRITTEN_RAW).pattern(term)
 
 
 def _class_of_all(*, whole: bool) -> str:
@@ -208,7 +134,10 @@ def _is_mixed(ranges: Ranges) -> bool:
     return bool(ranges_minus(ranges, _NOT_RAW)) or any(_within(code, ranges) for code in _ESCAPES)
 
 
+@lru_cache(maxsize=4_096)
 def _class(ranges: Ranges, *, whole: bool) -> str:
+    if ranges == ANY.args:
+        return _class_of_all(whole=whole)
     raw = ranges_minus(ranges, _NOT_RAW)
     short = "".join(e for code, e in _ESCAPES.items() if _within(code, ranges))
     long = [f"{code:02x}" for code in _LONG_ESCAPES if _within(code, ranges)] if whole or not _is_mixed(ranges) else []
@@ -235,9 +164,19 @@ def _class_char(code: int) -> str:
     return char if char.isascii() and char.isalnum() else f"\\x{{{code:X}}}"
 
 
-def _escaped(literal: str) -> str:
+def _escaped(word: str) -> str:
+    literal = spell(word)[1:-1]
     return "".join(c if c.isalnum() or c in ' "' or ord(c) > 0x7F else f"\\x{{{ord(c):X}}}" for c in literal)
 
+
+_WRITTEN_RAW, _WHOLE = (PatternPrinter(partial(_class, whole=whole), _escaped) for whole in (False, True))
+
+
+def _between(term: Regular, lead: str, end: str) -> Node:
+    return Pattern(f"{lead}{content_regex(term, whole=True)}{end}")
+
+
+_NODES = NodePrinter(_between, Pattern(_class_of_all(whole=True) + "*"))
 
 _UNWRITABLE: Ranges = ((0xD800, 0xDFFF),)
 _WRITABLE = rep(chars(ranges_minus(((0, MAX_CODE_POINT),), _UNWRITABLE)), 0, None)

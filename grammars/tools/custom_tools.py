@@ -13,7 +13,8 @@ from typing import Any
 
 from grammars.regular.json_strings import content_regex, spell
 from grammars.regular.languages import UNKNOWN, Regular, alt, cat, rep, shortest, text
-from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import NotTranslated, language
 from grammars.regular.syntax.write import written
 from grammars.text_grammars.lark.ast import (
     AltExpr,

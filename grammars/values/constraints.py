@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from special_tokens.errors import RequestError
 
-__all__ = ["Choice", "Gbnf", "JsonSchema", "Lark", "Llguidance", "Regex", "StructuralTag"]
+__all__ = ["Choice", "FormatOf", "Gbnf", "JsonSchema", "Lark", "Llguidance", "Regex", "StructuralTag"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class FormatOf(Generic[T_co]):
+    """A response format whose value is of this type."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Regex:
+class Regex(FormatOf[str]):
     r"""Text that one regular expression matches as a whole (Rust syntax; ``^`` and ``$`` at the ends allowed).
 
     ``\d``, ``\w`` and ``\s`` are ASCII; with ``unicode`` they are the digits, letters and spaces of every script.
@@ -24,7 +32,7 @@ class Regex:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(FormatOf[str]):
     """Exactly one of these texts.  Raises `RequestError` for options that are no list."""
 
     options: Sequence[str]
@@ -36,7 +44,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Lark:
+class Lark(FormatOf[str]):
     """Text of a Lark grammar in the engine's dialect.
 
     ``trusted`` allows token syntax, ``@name`` and ``%llguidance``, with which a grammar could write control
@@ -48,14 +56,14 @@ class Lark:
 
 
 @dataclass(frozen=True, slots=True)
-class Gbnf:
+class Gbnf(FormatOf[str]):
     """Text of a GBNF grammar (llama.cpp), which begins at ``root``."""
 
     grammar: str
 
 
 @dataclass(frozen=True, slots=True)
-class Llguidance:
+class Llguidance(FormatOf[str]):
     """Grammars in llguidance's own form: ``{"grammars": [...]}``, its JSON text, or Lark; ``trusted`` as in `Lark`."""
 
     grammar: Mapping[str, Any] | str
@@ -63,7 +71,7 @@ class Llguidance:
 
 
 @dataclass(frozen=True, slots=True)
-class StructuralTag:
+class StructuralTag(FormatOf[str]):
     """Free text with tagged parts, in the structural-tag format of OpenAI-compatible servers.
 
     ``trusted`` allows its token-level formats and lets texts that spell markers be those tokens.

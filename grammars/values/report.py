@@ -21,12 +21,16 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """One keyword at one place.  ``pointer`` is a JSON pointer into the schema as the caller wrote it."""
+    """One keyword at one place.  ``pointer`` is a JSON pointer into the schema as the caller wrote it.
+
+    ``is_slip``: the caller seems to have meant something else.
+    """
 
     pointer: str
     keyword: str
     outcome: Outcome
     reason: str
+    is_slip: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,8 @@ class SchemaReport:
 
     @property
     def misspelt(self) -> tuple[str, ...]:
-        """A line for each word that nearly spells a keyword and so has no effect; at most ten lines."""
-        rows = [row for row in self.rows if "did you mean" in row.reason]
+        """A line for each word that nearly spells a keyword or a property; at most ten lines."""
+        rows = [row for row in self.rows if row.is_slip]
         return tuple(f"{row.keyword} at {row.pointer or 'the root'}: {row.reason}" for row in rows[:_MOST_LINES])
 
     def strictly(self) -> SchemaReport:

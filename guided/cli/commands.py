@@ -339,26 +339,6 @@ def tokens(
             out.print("No family file fits this tokenizer; guided tokens MODEL --family-file writes one.", style="dim")
 
 
-@app.command(epilog="Example: guided portfolio --models ./models --json ends.json")
-def portfolio(
-    models: Annotated[
-        list[Path] | None, typer.Option(help="Folder with models; default: the hub's cache. Repeat for more.")
-    ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the map to this file.")] = None,
-) -> None:
-    """Run every local model on three short prompts and show which token ends its turns."""
-    from guided.cli import terminal
-    from guided.cli.portfolio import survey, write_map
-    from guided.output.output_path import check_writable
-
-    if json_file is not None:
-        json_file = check_writable(path_of(json_file), "json")
-    rows = survey([path_of(folder) for folder in models or ()] or None, progress=say)
-    terminal.show_portfolio(out, rows)
-    if json_file is not None:
-        err.print(f"written: {write_map(rows, json_file)}", style="dim")
-
-
 @app.command()
 def demo(
     max_tokens: Annotated[int, typer.Option("--max-tokens", "-n", help="Most tokens of each answer.")] = 240,

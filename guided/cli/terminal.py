@@ -20,7 +20,6 @@ from guided.cli.consoles import REGION_STYLES, show_error, show_report
 
 if TYPE_CHECKING:
     from guided.cli.plan_folder import PlannedFile
-    from guided.cli.portfolio import PortfolioRow
     from guided.inspect.check import CheckedFormat, CheckedRequest
     from guided.output.trace_records import Trace
 
@@ -32,7 +31,6 @@ __all__ = [
     "show_plan",
     "show_planned_file",
     "show_planned_files",
-    "show_portfolio",
     "show_trace",
 ]
 
@@ -128,21 +126,6 @@ def show_trace(console: Console, trace: Trace) -> None:
         f"{forced} forced, {overridden} overridden, finished by {trace.finish_reason}",
         style="dim",
     )
-
-
-def show_portfolio(console: Console, rows: Sequence[PortfolioRow]) -> None:
-    """Print the table of local models and the tokens that end their turns."""
-    if not rows:
-        console.print("There are no local models.")
-        return
-    table = Table("model", "configured ends", "observed end", "leaks", "needed")
-    for row in rows:
-        if row.skipped is not None:
-            table.add_row(Text(row.model), Text(f"skipped: {row.skipped}", style="yellow"))
-            continue
-        cells = (" ".join(row.configured_ends), row.observed_end or "none", " ".join(map(repr, row.leaked_markers)))
-        table.add_row(Text(row.model), *map(Text, cells), Text(row.workaround_needed or ""))
-    console.print(table)
 
 
 def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> None:

@@ -7,22 +7,18 @@ too long there is not compiled here.  Outcomes are cached, so that a repeated re
 
 from __future__ import annotations
 
-import json
-import signal
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grammars.limits.deadline import time_left
 from grammars.limits.outcome_cache import OutcomeCache, digest
 from grammars.limits.time_limits import time_limits
 from guided.engine.worker import Ended, Worker
-from special_tokens.errors import LimitExceeded
 
 __all__ = ["Trial", "TrialOutcome"]
 
-_CHILD = Path(__file__).with_name("compile_child.py")
-
-_MOST_HASHES = 10_000
+_JOB = Path(__file__).with_name("compile_job.py")
 
 #: How long the error of a grammar that exceeded a limit is kept: on a less busy machine it may pass.
 _KEPT_S = 600.0
@@ -51,11 +47,9 @@ class Trial(Worker):
     """
 
     def __init__(self, *, seconds: float | None = None, size: int = 1 << 30) -> None:
-        super().__init__(_CHILD)
+        super().__init__(_JOB, size=size)
         self._seconds = seconds
-        self.size = size
         self._verdicts: OutcomeCache[TrialOutcome] = OutcomeCache()
-        self._hashes: set[int] = set()  #: of grammars with a verdict, so that the others need not be digested
 
     @property
     def seconds(self) -> float:
@@ -63,8 +57,6 @@ class Trial(Worker):
 
     def known(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> TrialOutcome | None:
         """Return the cached verdict on a grammar; None if there is none."""
-        if hash(grammar) not in self._hashes:
-            return None
         return self._verdicts.get(digest(grammar, vocab_size, limits, self.seconds))
 
     def verdict(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> TrialOutcome:
@@ -76,57 +68,37 @@ class Trial(Worker):
         """
         key = digest(grammar, vocab_size, limits, self.seconds)
         request = {"grammar": grammar, "vocab_size": vocab_size, "limits": limits}
-        body = json.dumps(request | {"seconds": self.seconds, "bytes": self.size}).encode()
         if not self._lock.acquire(timeout=self._patience()):
             return TrialOutcome(limit="other grammars are on trial and there was no time left for this one")
         try:
             found = self._verdicts.get(key)  # another thread may have tried it meanwhile
             if found is None:
-                found, kept = self._tried(body)
+                found, kept = self._tried(request)
                 if kept:
                     self._verdicts.put(key, found, kept)
-                    if len(self._hashes) > _MOST_HASHES:
-                        self._hashes.clear()  # `known` then returns None, and `verdict` still finds the outcome
-                    self._hashes.add(hash(grammar))
         finally:
             self._lock.release()
         return found
 
-    def error_of(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> str | None:
-        """Return the engine's error for ``grammar``, None if it compiles; raises `LimitExceeded` past a limit."""
-        found = self.verdict(grammar, vocab_size=vocab_size, limits=limits)
-        if found.limit:
-            raise LimitExceeded(found.limit, hint="use fewer or simpler intersections, complements and repeats")
-        return found.error
-
     def _patience(self) -> float:
         return max(0.0, min(time_left(), time_limits().grammar_s))
 
-    def _tried(self, body: bytes) -> tuple[TrialOutcome, float]:
+    def _tried(self, request: dict[str, Any]) -> tuple[TrialOutcome, float]:
         """Return the outcome and for how many seconds it may be cached; 0 if no worker tried the grammar."""
         patience = self._patience()
         try:
-            answer = self._asked(body, patience)
+            answer = self._asked(request, self.seconds, patience)
         except OSError as error:
             return TrialOutcome(limit=f"a costly grammar needs a worker process, and none can be started: {error}"), 0.0
         if isinstance(answer, Ended):
             if answer.late:
                 return TrialOutcome(limit=_over(f"the {patience:.1f} s left until its deadline")), _KEPT_LATE_S
-            cause = self._cause(answer.code)
-            if cause is None:
+            if not answer.limit:
                 return TrialOutcome(limit=f"the worker process that tried the grammar ended with {answer.code}"), 0.0
-            return TrialOutcome(limit=_over(cause)), _KEPT_S
+            return TrialOutcome(limit=_over(answer.limit)), _KEPT_S
         if answer["bytes"] > _LARGE:
             self._end()
         return TrialOutcome(answer["error"], seconds=answer["seconds"]), float("inf")
-
-    def _cause(self, code: int | None) -> str | None:
-        """Return the limit that a worker with this exit code exceeded; None for any other exit code."""
-        if hasattr(signal, "SIGPROF") and code == -signal.SIGPROF:
-            return f"{self.seconds:g} s of processor time"
-        if code in (-signal.SIGABRT, -signal.SIGSEGV):  # how an allocation fails in Rust, and in its C
-            return f"{self.size / 2**30:.2g} GB of memory"
-        return None
 
 
 def _over(limit: str) -> str:

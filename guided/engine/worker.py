@@ -1,14 +1,15 @@
 """A worker process for work that cannot be interrupted in this process: it takes requests, answers, and can be killed.
 
-The worker runs one of our scripts, which imports none of our packages, so that it starts at once (it is not forked:
-safe next to threads and devices).  Requests and answers go over its pipes, each as four bytes of length (big-endian)
-and JSON.  The process is started at the first request and serves all later ones until it is killed.
+The worker (`guided.engine.worker_child`) runs the script of one job; neither imports any of our packages, so that it
+starts at once (it is not forked: safe next to threads and devices).  The process is started at the first request and
+serves all later ones until it is killed.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -21,23 +22,29 @@ from typing import Any
 
 __all__ = ["Ended", "Worker"]
 
+_CHILD = Path(__file__).with_name("worker_child.py")
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The worker gave no answer: it was killed because it was ``late``, or it exited by itself with ``code``."""
+    """The worker gave no answer: it was killed because it was ``late``, it passed a ``limit``, or it exited by itself
+    with ``code``.
+    """
 
-    late: bool
-    code: int | None
+    late: bool = False
+    limit: str = ""
+    code: int | None = None
 
 
 class Worker:
-    """One worker process, which runs ``script``.
+    """One worker process, which runs the job of ``script``; ``size`` bounds the memory of one request in bytes.
 
     It answers one request at a time, since it has one pair of pipes: the caller of `_asked` holds ``_lock``.
     """
 
-    def __init__(self, script: Path) -> None:
+    def __init__(self, script: Path, *, size: int = 1 << 30) -> None:
         self.script = script
+        self.size = size
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
@@ -47,21 +54,23 @@ class Worker:
         with self._lock:
             self._end()
 
-    def ask(self, body: bytes, patience: float) -> dict[str, Any] | Ended:
-        """Return the answer to ``body``; `Ended` after ``patience`` seconds, the wait for earlier requests included.
+    def ask(self, request: dict[str, Any], *, seconds: float, patience: float) -> dict[str, Any] | Ended:
+        """Return the answer to ``request``, which may take this many seconds of processor time.
 
-        Raises `OSError` if no process can be started.
+        Or `Ended`, after ``patience`` seconds at most, the wait for earlier requests included.  Raises `OSError` if no
+        process can be started.
         """
         until = time.monotonic() + patience
         if not self._lock.acquire(timeout=patience):
-            return Ended(True, None)
+            return Ended(late=True)
         try:
-            return self._asked(body, until - time.monotonic())
+            return self._asked(request, seconds, until - time.monotonic())
         finally:
             self._lock.release()
 
-    def _asked(self, body: bytes, patience: float) -> dict[str, Any] | Ended:
+    def _asked(self, request: dict[str, Any], seconds: float, patience: float) -> dict[str, Any] | Ended:
         """Return the answer, or `Ended` after ``patience`` seconds; raises `OSError` if no process can be started."""
+        body = json.dumps(request | {"seconds": seconds, "bytes": self.size}).encode()
         process = self._running()
         found: list[bytes] = []
         # Reading cannot be interrupted, so a thread does it: it ends with the process at the latest.
@@ -79,13 +88,19 @@ class Worker:
             answer: dict[str, Any] = json.loads(found[0])
             return answer
         if reader.is_alive():
-            return Ended(True, self._end())
-        return Ended(False, self._end(gone=True))
+            self._end()
+            return Ended(late=True)
+        code = self._end(gone=True)
+        if hasattr(signal, "SIGPROF") and code == -signal.SIGPROF:
+            return Ended(limit=f"{seconds:g} s of processor time")
+        if code in (-signal.SIGABRT, -signal.SIGSEGV):  # how an allocation fails in Rust, and in its C
+            return Ended(limit=f"{self.size / 2**30:.2g} GB of memory")
+        return Ended(code=code)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(self.script)],
+                [sys.executable, "-P", str(_CHILD), str(self.script)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

@@ -17,7 +17,7 @@ from guided.hf.loop.choices import choice_probabilities
 from guided.hf.loop.stream import Stream
 from guided.hf.model.chat_template import chat_digests, messages_of
 from guided.hf.model.context import ModelContext
-from guided.hf.options import AnswerOptions, Chat, Chats, Keywords, TextFormat, options_of, with_options
+from guided.hf.options import AnswerOptions, Chat, Chats, Keywords, Kind, options_of, with_options
 from guided.hf.planning import Planner
 from guided.hf.retries import answered
 from guided.hf.tool_loop import CallTool, ToolRun, run_tools
@@ -41,17 +41,8 @@ class AnswerMethods:
 
     @overload
     def batch(
-        self, chats: Chats | None = None, plans: None = None, *, response_format: type[T], **options: Unpack[Keywords]
+        self, chats: Chats | None = None, plans: None = None, *, response_format: Kind[T], **options: Unpack[Keywords]
     ) -> Batch[T]: ...
-    @overload
-    def batch(
-        self,
-        chats: Chats | None = None,
-        plans: None = None,
-        *,
-        response_format: TextFormat,
-        **options: Unpack[Keywords],
-    ) -> Batch[str]: ...
     @overload
     def batch(
         self,
@@ -80,17 +71,8 @@ class AnswerMethods:
 
     @overload
     def generate(
-        self, chats: Chats | None = None, plans: None = None, *, response_format: type[T], **options: Unpack[Keywords]
+        self, chats: Chats | None = None, plans: None = None, *, response_format: Kind[T], **options: Unpack[Keywords]
     ) -> list[Message[T]]: ...
-    @overload
-    def generate(
-        self,
-        chats: Chats | None = None,
-        plans: None = None,
-        *,
-        response_format: TextFormat,
-        **options: Unpack[Keywords],
-    ) -> list[Message[str]]: ...
     @overload
     def generate(
         self,
@@ -123,17 +105,8 @@ class AnswerMethods:
 
     @overload
     def chat(
-        self, messages: Chat | None = None, plan: None = None, *, response_format: type[T], **options: Unpack[Keywords]
+        self, messages: Chat | None = None, plan: None = None, *, response_format: Kind[T], **options: Unpack[Keywords]
     ) -> Message[T]: ...
-    @overload
-    def chat(
-        self,
-        messages: Chat | None = None,
-        plan: None = None,
-        *,
-        response_format: TextFormat,
-        **options: Unpack[Keywords],
-    ) -> Message[str]: ...
     @overload
     def chat(
         self,
@@ -170,7 +143,7 @@ class AnswerMethods:
         self,
         messages: Chat,
         *,
-        response_format: type[T],
+        response_format: Kind[T],
         max_turns: int = 10,
         call_tool: CallTool | None = None,
         **options: Unpack[Keywords],
@@ -207,17 +180,8 @@ class AnswerMethods:
 
     @overload
     def stream(
-        self, messages: Chat | None = None, plan: None = None, *, response_format: type[T], **options: Unpack[Keywords]
+        self, messages: Chat | None = None, plan: None = None, *, response_format: Kind[T], **options: Unpack[Keywords]
     ) -> Stream[T]: ...
-    @overload
-    def stream(
-        self,
-        messages: Chat | None = None,
-        plan: None = None,
-        *,
-        response_format: TextFormat,
-        **options: Unpack[Keywords],
-    ) -> Stream[str]: ...
     @overload
     def stream(
         self,

@@ -21,7 +21,7 @@ from grammars.plan.plan import RowPlan
 from guided.hf.answer_methods import AnswerMethods
 from guided.hf.completing import Chunks, completing
 from guided.hf.loop.stream import Stream, StreamEvent
-from guided.hf.options import Chat, Keywords, TextFormat, with_options
+from guided.hf.options import Chat, Keywords, Kind, with_options
 from guided.hf.retries import aanswered
 from guided.hf.tool_loop import CallTool, ToolRun, arun_tools
 from guided.output.message import Message
@@ -122,17 +122,13 @@ class AsyncMethods(AnswerMethods):
 
     @overload
     def astream(
-        self, messages: Chat | None = None, plan: None = None, *, response_format: type[T], **options: Unpack[Keywords]
-    ) -> AsyncStream[T]: ...
-    @overload
-    def astream(
         self,
         messages: Chat | None = None,
         plan: None = None,
         *,
-        response_format: TextFormat,
+        response_format: Kind[T],
         **options: Unpack[Keywords],
-    ) -> AsyncStream[str]: ...
+    ) -> AsyncStream[T]: ...
     @overload
     def astream(
         self,
@@ -156,17 +152,13 @@ class AsyncMethods(AnswerMethods):
 
     @overload
     async def achat(
-        self, messages: Chat | None = None, plan: None = None, *, response_format: type[T], **options: Unpack[Keywords]
-    ) -> Message[T]: ...
-    @overload
-    async def achat(
         self,
         messages: Chat | None = None,
         plan: None = None,
         *,
-        response_format: TextFormat,
+        response_format: Kind[T],
         **options: Unpack[Keywords],
-    ) -> Message[str]: ...
+    ) -> Message[T]: ...
     @overload
     async def achat(
         self,
@@ -201,7 +193,7 @@ class AsyncMethods(AnswerMethods):
         self,
         messages: Chat,
         *,
-        response_format: type[T],
+        response_format: Kind[T],
         max_turns: int = 10,
         call_tool: CallTool | None = None,
         **options: Unpack[Keywords],

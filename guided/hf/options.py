@@ -8,16 +8,15 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
 
 from grammars.compose.compose import Parts
 from grammars.json_schema.build import Policy
 from grammars.plan.plan import Stops
-from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
+from grammars.values.constraints import FormatOf
 from guided.hf.hidden.settings import HiddenStates
 from guided.hf.loop.generation import Streamer
 from guided.landing.options import LandingOptions, ShortBudget
@@ -32,8 +31,8 @@ __all__ = [
     "Chat",
     "Chats",
     "Keywords",
+    "Kind",
     "PlanKeywords",
-    "TextFormat",
     "options_of",
     "with_options",
 ]
@@ -44,8 +43,19 @@ Chat: TypeAlias = Sequence[Mapping[str, Any] | Message[Any]] | str
 #: Several of these, or their prompts as a tokenizer gave them.
 Chats: TypeAlias = Sequence[Chat] | Mapping[str, Any]
 
-#: Response formats whose value is text.
-TextFormat: TypeAlias = Choice | Regex | Lark | Gbnf | Llguidance | StructuralTag | re.Pattern[str]
+T = TypeVar("T")
+V = TypeVar("V", covariant=True)
+
+
+class _Pattern(Protocol[V]):
+    """A compiled pattern of ``re``."""
+
+    @property
+    def pattern(self) -> V: ...
+
+
+#: A response format whose value has a known type.
+Kind: TypeAlias = type[T] | FormatOf[T] | _Pattern[T]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -131,9 +131,9 @@ class Message(Generic[T]):
     the answer was cut, or it was refused: by its schema (``violations``) or by its Python type (``parse_error``: a
     validator that no schema can express; of calls as well).  ``violations`` lists duplicate keys and numbers that
     overflow (in call arguments as well), and what an independent validator finds (`guided.validation.validate`;
-    possible only where the plan's schema report has ``relaxed`` rows).  If it could not judge the answer,
-    ``violations`` says so when there are such rows; otherwise the masks alone guarantee ``parsed``, and ``notes`` says
-    so.  ``partial`` is as much of the value as is final (`grammars.python_types.partial`), of a cut answer as well.
+    asked only where the plan's schema report has ``relaxed`` rows, or masks did not write it).  If it gave no verdict,
+    ``violations`` says so when there are such rows, otherwise ``notes`` does.
+    ``partial`` is as much of the value as is final (`grammars.python_types.partial`), of a cut answer as well.
     ``unfinished`` is markup that the end of the output cut (the beginning of a call, say); it is no part of
     ``content``, and no client is sent it.
     ``landed`` is the index of the first token that was not the model's choice because the answer had to end within its
@@ -230,6 +230,7 @@ class MessageBuilder:
         self._content: list[str] = []
         self._calls: dict[int, _Call] = {}
         self._unfinished: UnfinishedMarkup | None = None
+        self._masked = False
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -259,12 +260,15 @@ class MessageBuilder:
         whole: bool = True,
         token_ids: tuple[int, ...] = (),
         vocab_size: int | None = None,
+        masked: bool = False,
     ) -> Message:
         """Return the message; ``ended`` is false if max_tokens cut the answer, ``whole`` is false if a stop cut it.
 
+        ``masked``: masks chose each token of the text, so a validator is asked only where a report row is relaxed.
         ``vocab_size`` is that of the tokenizer: ids past it are noted.  ``freed``: the row continued without guidance
         after ``error``.
         """
+        self._masked = masked and error is None
         content = "".join(self._content)
         read = [self._tool_call(number, self._calls[index]) for number, index in enumerate(sorted(self._calls))]
         calls = tuple(call for call, _ in read)
@@ -357,9 +361,12 @@ class MessageBuilder:
     def _judged(self, tool: Tool, value: Any) -> tuple[str, ...]:
         """Return what the validator finds in the arguments of a call; no verdict is no fault where masks know all."""
         assert self.plan is not None
-        found = violations_of(arguments_schema(tool), value, must_judge=True)
         place = pointer(tool)
-        if any(row.pointer.startswith(place) for row in self.plan.tool_report.relaxed):
+        is_relaxed = any(row.pointer.startswith(place) for row in self.plan.tool_report.relaxed)
+        if self._masked and not is_relaxed:
+            return ()
+        found = violations_of(arguments_schema(tool), value, must_judge=True)
+        if is_relaxed:
             return found
         return tuple(text for text in found if not text.startswith(NOT_VALIDATED))
 
@@ -376,7 +383,9 @@ class MessageBuilder:
             value, faults = read_json(content)
         except (ValueError, RecursionError) as error:
             return None, (f"not JSON: {error}",), None, ()
-        found = faults + violations_of(response.schema, value, documents=response.documents, must_judge=True)
+        found = faults
+        if response.report.relaxed or not self._masked:
+            found += violations_of(response.schema, value, documents=response.documents, must_judge=True)
         unjudged: tuple[str, ...] = ()
         if not response.report.relaxed:  # the masks guarantee the value: a missing verdict is a note, no violation
             unjudged = tuple(text for text in found if text.startswith(NOT_VALIDATED))

@@ -206,6 +206,7 @@ class RowAnswer:
             freed=self._error is None and row is not None and not row.has_failed,
             token_ids=tuple(tokens),
             vocab_size=self._engine.tokens.facts.vocab_size,
+            masked=row is not None and hit is None,
         )
         return _with_landing(message, row, self._num_calls)
 

@@ -17,7 +17,7 @@ from guided.engine.engine import Engine
 from guided.stops.incremental_regex import IncrementalRegex, compile_pattern
 from guided.stops.request import check_stops
 from guided.stops.scope import Piece, Scope, ScopeState
-from guided.stops.strings import AhoCorasick, CompletedStop
+from guided.stops.strings import CompletedStop, StopStrings
 from guided.stops.vocabulary import check_writable_stops
 from guided.tracking.regions import Move
 
@@ -41,7 +41,7 @@ class StopAutomaton:
         self._engine = engine
         self._scope = Scope(plan, engine, everywhere=stops.everywhere)
         self._ids = frozenset(stops.ids)
-        self._strings = AhoCorasick(stops.strings)
+        self._strings = StopStrings(stops.strings)
         self._lock = threading.Lock()
         self._nodes: list[tuple[ScopeState, int]] = []
         self._numbers: dict[tuple[ScopeState, int], int] = {}

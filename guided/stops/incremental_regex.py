@@ -1,26 +1,27 @@
 """An incremental regular expression: fed character by character, it reports a match as soon as it is complete.
 
-Patterns are of the dialect of Python's ``re``, see `grammars.regular.syntax.python`.  The search is a Thompson NFA
-converted to a DFA state by state, because ``re`` can neither continue a search nor say where a match that is still open
-began.  A match ends at the *earliest* character that completes one, and begins at the leftmost position from which it
-does: ``\\d+`` is complete at the first digit.
+Patterns are of the dialect of Python's ``re``, see `grammars.regular.syntax.python`.  The search takes derivatives, one
+state after the other, because ``re`` can neither continue a search nor say where a match that is still open began.  A
+match ends at the *earliest* character that completes one, and begins at the leftmost position from which it does:
+``\\d+`` is complete at the first digit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from grammars.regular.languages import NONE, Ranges, Regular, cat, chars
-from grammars.regular.syntax.python import Irregular, parse, place_of
-from grammars.regular.syntax.rust import InvalidRegex
+from grammars.regular.languages import NONE, Regular, cat, derive
+from grammars.regular.lexer_cost import expanded_size
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.python import Irregular, parse
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["IncrementalRegex", "Thread", "compile_pattern"]
 
-#: Most NFA states of one pattern; bounded repeats are written out.
-MAX_STATES = 10_000
+#: Characters of one pattern, with its repeats written out.
+MAX_CHARACTERS = 10_000
 
 _PLACE = "stop.regex"
 
@@ -41,47 +42,19 @@ class _Step(NamedTuple):
     complete: int | None
 
 
-class _Nfa:
-    """An NFA: each state has empty moves or one move over a character."""
-
-    def __init__(self) -> None:
-        self.empty: list[list[int]] = []
-        self.leaf: list[tuple[Ranges, int] | None] = []
-
-    def state(self) -> int:
-        if len(self.empty) >= MAX_STATES:
-            raise GrammarError("the pattern is too large", place=_PLACE, hint="use smaller repeats")
-        self.empty.append([])
-        self.leaf.append(None)
-        return len(self.empty) - 1
-
-    def closure(self, states: Iterable[int]) -> set[int]:
-        """Return ``states`` and all states that empty moves reach from them."""
-        seen = set(states)
-        stack = list(seen)
-        while stack:
-            for target in self.empty[stack.pop()]:
-                if target not in seen:
-                    seen.add(target)
-                    stack.append(target)
-        return seen
-
-
 class IncrementalRegex:
     """A compiled stop pattern.  Immutable for its users; it caches the DFA states that it has visited.
 
-    A DFA state is a tuple of groups, oldest match first; a group holds the NFA states of matches that began at the
-    same character, and an NFA state is only in the oldest group that reaches it.
+    A DFA state is a tuple of groups, oldest match first; a group holds the rests, as terms, of matches that began at
+    the same character, and a rest is only in the oldest group that has it.
     """
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self._nfa = _Nfa()
-        term = _read(source)
-        first = self._nfa.state()
-        self._accept = self._build(term, first)
-        self._first = self._nfa.closure([first])
-        if self._accept in self._first:
+        self._term = term = _read(source)
+        if expanded_size(term) > MAX_CHARACTERS:
+            raise GrammarError("the pattern is too large", place=_PLACE, hint="use smaller repeats")
+        if term.nullable:
             raise GrammarError(
                 f"the pattern {shown(source)} matches the empty text",
                 place=_PLACE,
@@ -89,8 +62,8 @@ class IncrementalRegex:
             )
         if term == NONE:
             raise GrammarError(f"no text matches the pattern {shown(source)}", place=_PLACE)
-        self._states: list[tuple[frozenset[int], ...]] = [()]
-        self._numbers: dict[tuple[frozenset[int], ...], int] = {(): 0}
+        self._states: list[tuple[frozenset[Regular], ...]] = [()]
+        self._numbers: dict[tuple[frozenset[Regular], ...], int] = {(): 0}
         self._steps: dict[tuple[int, str], _Step] = {}
 
     def feed(self, thread: Thread, char: str, at: int) -> tuple[Thread, int | None]:
@@ -106,15 +79,15 @@ class IncrementalRegex:
         return Thread(step.state, starts), None
 
     def _step(self, state: int, char: str) -> _Step:
-        groups = [*self._states[state], frozenset(self._first)]
+        groups = [*self._states[state], frozenset((self._term,))]
         last = len(groups) - 1
-        seen: set[int] = set()
-        kept: list[frozenset[int]] = []
+        seen: set[Regular] = set()
+        kept: list[frozenset[Regular]] = []
         sources: list[int] = []
         for g, group in enumerate(groups):
-            reached = self._nfa.closure(self._moves(group, char))
+            reached = {rest for term in group for rest in _options(derive(term, ord(char)))}
             source = -1 if g == last else g
-            if self._accept in reached:
+            if any(rest.nullable for rest in reached):
                 return _Step(0, (), source)
             fresh = frozenset(reached - seen)
             seen |= fresh
@@ -127,57 +100,6 @@ class IncrementalRegex:
             number = self._numbers[key] = len(self._states)
             self._states.append(key)
         return _Step(number, tuple(sources), None)
-
-    def _moves(self, group: Iterable[int], char: str) -> list[int]:
-        moves = (self._nfa.leaf[s] for s in group)
-        return [move[1] for move in moves if move is not None and _holds(move[0], ord(char))]
-
-    # -- building
-
-    def _build(self, term: Regular, at: int) -> int:
-        """Append ``term`` after state ``at``; return the state after it."""
-        args = term.args
-        match term.op:
-            case "chars":
-                target = self._nfa.state()
-                self._nfa.leaf[at] = (args, target)
-                return self._after(target)
-            case "words":
-                return self._branch([cat(*(chars([(ord(c), ord(c))]) for c in word)) for word in sorted(args)], at)
-            case "cat":
-                for part in args:
-                    at = self._build(part, at)
-                return at
-            case "alt":
-                return self._branch(args, at)
-        body, least, most = args
-        return self._repeat(body, least, most, at)
-
-    def _after(self, state: int) -> int:
-        """Add and return a new state after ``state``: a state has either empty moves or a character."""
-        target = self._nfa.state()
-        self._nfa.empty[state].append(target)
-        return target
-
-    def _branch(self, options: Iterable[Regular], at: int) -> int:
-        end = self._nfa.state()
-        for option in options:
-            self._nfa.empty[self._build(option, self._after(at))].append(end)
-        return self._after(end)
-
-    def _repeat(self, body: Regular, least: int, most: int | None, at: int) -> int:
-        for _ in range(least):
-            at = self._build(body, at)
-        if most is None:
-            head = self._after(at)
-            self._nfa.empty[self._build(body, self._after(head))].append(head)
-            return self._after(head)
-        end = self._nfa.state()
-        for _ in range(most - least):
-            self._nfa.empty[at].append(end)
-            at = self._build(body, self._after(at))
-        self._nfa.empty[at].append(end)
-        return self._after(end)
 
 
 _IDLE = Thread()
@@ -196,10 +118,7 @@ def compile_pattern(source: str) -> IncrementalRegex:
 def _read(source: str) -> Regular:
     """The language of a pattern; raises `GrammarError` for what is invalid or cannot be decided as text arrives."""
     try:
-        tree = parse(source)
-        if not isinstance(tree, Regular):
-            at = place_of("assertion", source)
-            raise Irregular("look-around" if source[at] == "(" else "an anchor or word boundary", at)
+        return parse(source)
     except Irregular as error:
         raise GrammarError(
             f"{error.what} in the pattern {shown(source)}, column {error.at + 1}",
@@ -210,8 +129,15 @@ def _read(source: str) -> Regular:
     except InvalidRegex as error:
         message = f"{shown(source)} is not a valid pattern: {error}, column {error.at + 1}"
         raise GrammarError(message, column=error.at + 1, place=_PLACE) from None
-    return tree
 
 
-def _holds(ranges: Ranges, code: int) -> bool:
-    return any(low <= code <= high for low, high in ranges)
+def _options(term: Regular) -> Iterator[Regular]:
+    """The parts whose union the language is, with alternatives at the beginning written out."""
+    if term.op == "alt":
+        for option in term.args:
+            yield from _options(option)
+    elif term.op == "cat" and term.args and term.args[0].op == "alt":
+        for option in term.args[0].args:
+            yield from _options(cat(option, *term.args[1:]))
+    else:
+        yield term

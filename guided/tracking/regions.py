@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from grammars.plan.plan import Exit, Pieces, Plan, Region, RegionName
+from guided.tracking.aho_corasick import AhoCorasick
 
-__all__ = ["Move", "Position", "RegionMap", "Span", "automaton", "spans_of", "symbols_of"]
+__all__ = ["Move", "Position", "RegionMap", "Span", "spans_of", "symbols_of"]
 
 _TOKEN = 256  # the symbol of token i is _TOKEN + i
-_ANY = -1
 _WHITE = b" \t\r\n"
 
 
@@ -42,6 +42,9 @@ class Span:
     left: int = 0
 
 
+_Way: TypeAlias = tuple[Pieces, int, Exit | None]
+
+
 class Move(NamedTuple):
     """The effect of one token: the position after it, and the exits that it completes, in order."""
 
@@ -57,29 +60,17 @@ class _Output(NamedTuple):
     exit: Exit | None
 
 
-@dataclass(slots=True)
-class _State:
-    """A region or a quoted span of one, with the Aho-Corasick automaton of what leads out of it."""
+class _State(AhoCorasick[_Output]):
+    """A region or a quoted span of one, with the automaton of what leads out of it; of several the longest wins."""
 
-    region: int
-    goto: list[dict[int, int]]
-    fail: list[int]
-    output: list[_Output | None]
-    depth: list[int]
-    has_bytes: bool = False
-    any_to: int | None = None  # the state after any one symbol (what follows an escape)
-    rest: int | None = None  # the state of the same region after its start, where fewer exits lead out
-    paths: list[tuple[int, ...]] = field(default_factory=list)  # by node: the symbols that lead to it, for `rest`
-
-    def next(self, node: int, symbol: int) -> int:
-        """The node after one more symbol, outputs left aside."""
-        while True:
-            target = self.goto[node].get(symbol)
-            if target is not None:
-                return target
-            if node == 0:
-                return 0
-            node = self.fail[node]
+    def __init__(self, region: int, exits: Sequence[_Way] = (), any_to: int | None = None) -> None:
+        words = [(symbols_of(trigger), to, way) for trigger, to, way in exits]
+        super().__init__((symbols, _Output(len(symbols), to, way)) for symbols, to, way in words)
+        self.region = region
+        self.any_to = any_to  #: the state after any one symbol (what follows an escape)
+        self.has_bytes = any_to is not None or any(symbol < _TOKEN for symbols, _, _ in words for symbol in symbols)
+        self.rest: int | None = None  #: the state of the same region after its start, where fewer exits lead out
+        self.paths: list[tuple[int, ...]] = []  #: by node: the symbols that lead to it, for `rest`
 
 
 class RegionMap:
@@ -93,7 +84,7 @@ class RegionMap:
         self._token_bytes = token_bytes
         self._states: list[_State] = []
         for number, region in enumerate(self.regions):
-            self._states.append(automaton(number, [(e.trigger, e.to, e) for e in region.exits]))
+            self._states.append(_State(number, [(e.trigger, e.to, e) for e in region.exits]))
         for number, region in enumerate(self.regions):
             if any(way.at_start for way in region.exits):
                 self._add_start(number, region)
@@ -113,7 +104,7 @@ class RegionMap:
         for node, children in enumerate(state.goto):  # a child's number is greater than its parent's
             for symbol, child in children.items():
                 state.paths[child] = (*state.paths[node], symbol)
-        self._states.append(automaton(number, [(e.trigger, e.to, e) for e in region.exits if not e.at_start]))
+        self._states.append(_State(number, [(e.trigger, e.to, e) for e in region.exits if not e.at_start]))
 
     def _add_quotes(self, number: int, region: Region) -> None:
         ways: dict[int, list[_Way]] = {number: [(e.trigger, e.to, e) for e in region.exits]}
@@ -123,12 +114,12 @@ class RegionMap:
             outermost = around if quote.is_inner else inside
             ways[around].append((quote.open, inside, None))
             ways[inside] = [(quote.close, around, None)]
-            self._states.append(automaton(number, ()))
+            self._states.append(_State(number))
             if quote.escape:
                 ways[inside].append(((quote.escape,), inside + 1, None))
-                self._states.append(_State(number, [{}], [0], [None], [0], True, inside))
+                self._states.append(_State(number, any_to=inside))
         for at, found in ways.items():
-            self._states[at] = automaton(number, found)
+            self._states[at] = _State(number, found)
 
     def start(self, region: int) -> Position:
         """The position at the beginning of a region."""
@@ -241,38 +232,3 @@ def symbols_of(pieces: Pieces) -> tuple[int, ...]:
         else:
             out.extend(piece.encode("utf-8"))
     return tuple(out)
-
-
-_Way: TypeAlias = tuple[Pieces, int, Exit | None]
-
-
-def automaton(region: int, exits: Sequence[_Way]) -> _State:
-    """Aho-Corasick over the exits; of several that end at one symbol the longest wins."""
-    state = _State(region, [{}], [0], [None], [0])
-    for trigger, to, way in exits:
-        symbols = symbols_of(trigger)
-        node = 0
-        for symbol in symbols:
-            if symbol not in state.goto[node]:
-                state.goto[node][symbol] = len(state.goto)
-                state.goto.append({})
-                state.fail.append(0)
-                state.output.append(None)
-                state.depth.append(state.depth[node] + 1)
-            node = state.goto[node][symbol]
-            state.has_bytes |= symbol < _TOKEN
-        if symbols and state.output[node] is None:
-            state.output[node] = _Output(len(symbols), to, way)
-    queue = deque(state.goto[0].values())
-    while queue:
-        node = queue.popleft()
-        for symbol, child in state.goto[node].items():
-            fail = state.fail[node]
-            while fail and symbol not in state.goto[fail]:
-                fail = state.fail[fail]
-            target = state.goto[fail].get(symbol, 0)
-            state.fail[child] = target if target != child else 0
-            if state.output[child] is None:
-                state.output[child] = state.output[state.fail[child]]
-            queue.append(child)
-    return state

@@ -1,15 +1,18 @@
 """Validation of finished values against their schema, by an independent validator.
 
-A value is checked by ``jsonschema``, which does not know our grammars; a message reports what it finds.  Nothing is
-fetched: references resolve to the schema, the documents passed with it, and the published meta-schemas.  If the check
-fails, or needs more than a second of processor time, there is no verdict.
+A value is checked by ``jsonschema``, which does not know our grammars; a message reports what it finds.  It runs in a
+worker process, since nothing else ends a slow pattern.  Nothing is fetched: references resolve to the schema, the
+documents passed with it, and the published meta-schemas.  If the check fails, or needs more than a second of processor
+time, there is no verdict.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
@@ -17,14 +20,17 @@ from jsonschema_specifications import REGISTRY
 
 from grammars.json_schema.document.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.dialect import exclusive_flags, nullable
+from grammars.limits.time_limits import time_limits
 from grammars.values.json_pointer import pointer_of
-from guided.validation.validate_python import by_jsonschema
+from guided.engine.worker import Ended, Worker
 
-__all__ = ["NOT_VALIDATED", "Verdict", "judge", "needed_documents", "violations"]
+__all__ = ["NOT_VALIDATED", "Verdict", "judge", "needed_documents", "readable", "violations"]
 
 NOT_VALIDATED = "not validated: "  #: prefix of the entry in `violations` for a value that could not be judged
 
 _MAX_VIOLATIONS = 20  # listed
+
+_worker = Worker(Path(__file__).with_name("validation_job.py"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +65,51 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
     if not isinstance(schema, Mapping | bool):
         return ()
     try:
-        dialect = dialect_of(schema)
-        needed = needed_documents(schema, documents or {})
-        others = {uri: _document(one, dialect_of(one, dialect)) for uri, one in needed.items()}
-        errors = by_jsonschema(_readable(schema, dialect), value, others, _MAX_VIOLATIONS + 1)
-    except Exception as error:  # a broken schema, a pattern it cannot read, a reference it cannot follow
-        reason = str(error).strip().splitlines()
-        return (Verdict("jsonschema", None, f"{type(error).__name__}: {reason[0][:200] if reason else ''}"),)
-    texts = [f"{pointer_of(place) or 'the value'}: {text[:300]}" for place, text in errors[:_MAX_VIOLATIONS]]
+        errors, failure = _asked(schema, value, documents or {})
+    except Exception as error:  # nested too deep, a number of too many digits, no worker can be started
+        errors, failure = [], f"{type(error).__name__}: {error}"
+    if failure:
+        return (Verdict("jsonschema", None, failure),)
+    texts = [f"{pointer_of(place) or 'the value'}: {text}" for place, text in errors[:_MAX_VIOLATIONS]]
     more = ["and more"] if len(errors) > _MAX_VIOLATIONS else []
     return (Verdict("jsonschema", tuple(dict.fromkeys([*texts, *more]))),)
+
+
+def _asked(schema: Any, value: Any, documents: Mapping[str, Any]) -> tuple[list[tuple[list[Any], str]], str]:
+    """Return the errors that the worker finds, and why there is no verdict."""
+    schema, documents = readable(schema, documents)
+    request = {"check": json.dumps([schema, value, documents]), "most": _MAX_VIOLATIONS + 1}
+    limits = time_limits()
+    answer = _worker.ask(request, seconds=limits.validation_cpu_s, patience=limits.grammar_s)
+    if isinstance(answer, Ended):
+        late = f"{limits.grammar_s:g} s, the wait for others included" if answer.late else answer.limit
+        return [], f"Unfinished: more than {late}" if late else f"Unfinished: the worker ended with {answer.code}"
+    return answer.get("errors", []), answer.get("failure", "")
+
+
+def readable(schema: Any, documents: Mapping[str, Any], *, as_we_do: bool = True) -> tuple[Any, dict[str, Any]]:
+    """Return a schema, and of its documents those that it needs, without OpenAPI's keywords and with their dialects.
+
+    ``as_we_do``: a ``$schema`` counts only where a resource begins, so each subschema gets one if there are several.
+    """
+    dialect = dialect_of(schema)
+    needed = {uri: (one, dialect_of(one, dialect)) for uri, one in needed_documents(schema, documents).items()}
+    dialects = {dialect} | {its for _, its in needed.values()} | set(_inner_dialects([schema, *documents.values()]))
+    mark = len(dialects) > 1 if as_we_do else None
+    others = {uri: _root(_readable(one, its, mark), its) for uri, (one, its) in needed.items()}
+    return _root(_readable(schema, dialect, mark), dialect), others
+
+
+def _inner_dialects(node: Any) -> Iterator[Dialect]:
+    if isinstance(node, Mapping) and any(_ids(node)) and "$schema" in node:
+        yield dialect_of(node)
+    below = node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
+    for sub in below:
+        yield from _inner_dialects(sub)
+
+
+def _root(schema: Any, dialect: Dialect) -> Any:
+    return {**schema, "$schema": dialect.uri} if isinstance(schema, dict) else schema
 
 
 def needed_documents(schema: Any, documents: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -105,36 +146,34 @@ def _references(node: Any) -> Iterator[str]:
         yield from (to for key in ("$ref", "$dynamicRef", "$recursiveRef") if isinstance(to := node.get(key), str))
 
 
-def _document(document: Any, dialect: Dialect) -> Any:
-    """Return a document without OpenAPI keywords that names its dialect: its own, or that of the schema."""
-    plain = _readable(document, dialect)
-    return {**plain, "$schema": dialect.uri} if isinstance(plain, dict) else plain
-
-
-def _readable(schema: Any, dialect: Dialect) -> Any:
-    r"""Rewrite what validators do not know.
+def _readable(schema: Any, dialect: Dialect, mark: bool | None) -> Any:
+    r"""Rewrite what validators do not know; with ``mark`` each schema names its dialect, None leaves those named.
 
     In patterns ``\<`` and ``\>`` are ``<`` and ``>`` to ECMA-262 and word boundaries to Rust.  Of OpenAPI 3.0 these are
     ``nullable`` and boolean exclusive bounds.  They are left where they have no effect (siblings of a ``$ref`` in a
     dialect that ignores siblings), and where the dialect of the resource defines the flags itself.
     """
     if isinstance(schema, list):
-        return [_readable(item, dialect) for item in schema]
+        return [_readable(item, dialect, mark) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     if any(_ids(schema)):
         dialect = dialect_of(schema, dialect)
-    out: dict[str, Any] = {}
+    out: dict[str, Any] = {"$schema": dialect.uri} if mark else {}
     for key, value in schema.items():
+        if key == "$schema" and mark is not None:
+            continue
         if key in _DATA:
             out[key] = value
         elif key in _MAPS and isinstance(value, Mapping):
             is_pattern = key == "patternProperties"
-            out[key] = {_angles(name) if is_pattern else name: _readable(sub, dialect) for name, sub in value.items()}
+            out[key] = {
+                _angles(name) if is_pattern else name: _readable(sub, dialect, mark) for name, sub in value.items()
+            }
         elif key == "pattern" and isinstance(value, str):
             out[key] = _angles(value)
         else:
-            out[key] = _readable(value, dialect)
+            out[key] = _readable(value, dialect, mark)
     if "$ref" in out and dialect.ref_ignores_siblings:
         return out
     if out.get("nullable") is True:

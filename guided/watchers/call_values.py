@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grammars.plan.plan import Exit
 from grammars.values.call_values import CallStep
-from guided.tracking.regions import Position, automaton, symbols_of
+from guided.tracking.aho_corasick import AhoCorasick
+from guided.tracking.regions import Position, symbols_of
 
 __all__ = ["CallValueTable"]
 
@@ -18,8 +18,7 @@ class CallValueTable:
 
     def __init__(self, steps: Sequence[CallStep]) -> None:
         self.steps = tuple(steps)
-        ways = [[(way.trigger, way.to, Exit(way.trigger, way.to)) for way in step.ways] for step in self.steps]
-        self._states = [automaton(number, found) for number, found in enumerate(ways)]
+        self._states = [AhoCorasick((symbols_of(way.trigger), way) for way in step.ways) for step in self.steps]
 
     def enter(self, opening: Sequence[int]) -> Position:
         """Return the position at the beginning of a section, after the symbols that opened it."""
@@ -37,9 +36,9 @@ class CallValueTable:
         state = self._states[position.state]
         node = state.next(position.node, symbol)
         found = state.output[node]
-        if found is None or found.exit is None:
+        if found is None:
             return Position(position.state, node)
         after, node = self._states[found.to], 0
-        for read in symbols_of(found.exit.trigger):
+        for read in symbols_of(found.trigger):
             node = after.next(node, read)
         return Position(found.to, node)

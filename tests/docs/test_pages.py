@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import runpy
 import subprocess
@@ -66,7 +65,7 @@ def _rounded(output: str) -> str:
     return re.sub(r"\d+\.\d{2,}", lambda number: f"{float(number[0]):.1f}", output)
 
 
-def test_D1_tables_are_those_of_the_code() -> None:
+def test_tables_are_those_of_the_code() -> None:
     done = subprocess.run([sys.executable, str(ROOT / "docs" / "tables.py"), "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     text = "".join(path.read_text(encoding="utf-8") for path in PAGES)
@@ -75,19 +74,9 @@ def test_D1_tables_are_those_of_the_code() -> None:
     assert used == set(re.findall(r'^    "([\w ]+)": ', script.split("TABLES:")[1], re.MULTILINE))
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_D1_a_page_is_short_and_in_the_index(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= (480 if path.name == "decisions.md" else 399)
-    if path.parent.name == "docs" and path.name != "README.md":
-        assert f"({path.name})" in (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-
-
-def test_every_decision_has_its_context_what_was_decided_and_the_consequence() -> None:
-    text = re.sub(r"^## .*\n", "", (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    record = re.compile(r".+\n- \*\*Context:\*\* .+\n- \*\*Decided:\*\* .+\n- \*\*Consequence:\*\* .+\n*")
-    records = text.split("\n### ")[1:]
-    assert len(records) > 80
-    assert [one for one in records if not record.fullmatch(one)] == []
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in PAGES if path.name != "README.md" and f"({path.name})" not in index] == []
 
 
 def test_links_between_pages_lead_somewhere() -> None:
@@ -106,23 +95,5 @@ def shell_blocks(page: Path) -> list[str]:
 
 def test_lines_of_the_shell_can_be_pasted_into_zsh_too() -> None:
     lines = [line for page in SHELL_PAGES for block in shell_blocks(page) for line in block.splitlines()]
-    assert len(lines) > 15
+    assert lines
     assert [line for line in lines if re.search(r"(^|\s)#", line)] == []
-
-
-@pytest.mark.parametrize("given", [None, str(ROOT)])
-def test_the_clone_line_clones_what_it_is_given(given: str | None, tmp_path: Path) -> None:
-    if not (ROOT / ".git").exists():
-        pytest.skip("no clone: there is nothing to clone from")
-    line = shell_blocks(ROOT / "README.md")[0].strip().removesuffix(" && make demo")
-    assert line.startswith("git clone ")
-    asked = {key: value for key, value in os.environ.items() if key != "GUIDED_REPOSITORY"}
-    asked |= {"GUIDED_REPOSITORY": given} if given else {}
-    command = ["bash", "-c", f"{line} && pwd"]
-    done = subprocess.run(command, cwd=tmp_path, env=asked, capture_output=True, text=True)
-    assert (done.returncode == 0) is (given is not None), done.stderr
-    if given is None:
-        assert "GUIDED_REPOSITORY: is not set" in done.stderr
-    else:
-        assert done.stdout.strip() == str(tmp_path / "guided")
-        assert (tmp_path / "guided" / "Makefile").exists()

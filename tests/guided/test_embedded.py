@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,3 +118,20 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
         assert embedded.cache_folder() == tmp_path / "guided"
     monkeypatch.setenv("GUIDED_CACHE", str(tmp_path / "own"))
     assert embedded.cache_folder() == tmp_path / "own"
+
+
+@pytest.mark.slow
+def test_E3_the_embedded_model_does_not_talk_to_itself(demo_guide: Any) -> None:
+    """Without any end token: the first token that looks like an end is one of the registry's, after a clean answer."""
+    tokens = demo_guide.tokens
+    endlike = {*tokens.end_ids, *(token.id for token in tokens.looks_like_end)}
+    for prompt in ("Write one sentence about cats.", "Hello", "Hi"):
+        inputs = demo_guide.inputs([prompt])
+        out = demo_guide.model.generate(
+            **inputs, max_new_tokens=50, do_sample=False, eos_token_id=None, pad_token_id=demo_guide.pad_id
+        )
+        written = out[0, inputs.prompt_len :].tolist()
+        at = next((i for i, token in enumerate(written) if token in endlike), len(written))
+        assert at == len(written) or written[at] in tokens.end_ids
+        text = b"".join(map(demo_guide.engine.token_bytes, written[:at])).decode("utf-8", "replace")
+        assert not [role for role in ("User:", "Human:", "Assistant:", "<|im_start|>") if f"\n{role}" in text], text

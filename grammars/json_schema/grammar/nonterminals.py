@@ -28,7 +28,7 @@ from grammars.json_schema.solver.protocol import Solver
 from grammars.json_schema.solver.solver import Overrun, Unsatisfiable
 from grammars.limits.schema_limits import check_deadline
 from grammars.regular.json_strings import spell, without_surrogates
-from grammars.regular.languages import NONE, UNKNOWN, Regular, lengths, shortest
+from grammars.regular.languages import NONE, UNKNOWN, Regular, lengths, shortest, surely_empty
 from grammars.regular.lexer_cost import affordable_superset
 from grammars.values.json_pointer import step_into, unescaped
 from grammars.values.report import Outcome, ReportRow
@@ -339,11 +339,10 @@ def _without_costly_strings(shape: Shape) -> tuple[Shape, bool]:
     strings = shape.strings
     if strings.plain:
         return shape, False
-    undecided = shortest(without_surrogates(strings), _WORD_BUDGET) is UNKNOWN
-    found = affordable_superset(strings, undecided=undecided)
-    if found is strings or found == strings:
-        return shape, False
-    return replace(shape, strings=found), found != NONE
+    if shortest(without_surrogates(strings), _WORD_BUDGET) is UNKNOWN and surely_empty(strings):
+        return replace(shape, strings=NONE), False
+    found = affordable_superset(strings)
+    return (shape, False) if found == strings else (replace(shape, strings=found), True)
 
 
 def _blamed(place: Place) -> list[str]:

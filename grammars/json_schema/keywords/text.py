@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
@@ -12,17 +11,15 @@ from grammars.json_schema.document.string_formats import FORMATS, later_format_r
 from grammars.regular.languages import (
     ALL,
     ANY,
-    EPS,
     NONE,
     Regular,
-    chars,
     disjoint,
     inter,
     lru_cache_in_budget,
     neg,
     rep,
 )
-from grammars.regular.lexer_cost import affordable_superset, num_floating_counts
+from grammars.regular.lexer_cost import affordable_superset, expanded_size, floating_counts, is_costly
 from grammars.regular.syntax.character_classes import has_disputed_classes
 from grammars.regular.syntax.ecma import (
     InvalidPattern,
@@ -39,15 +36,12 @@ __all__ = [
     "KEYWORDS",
     "allow",
     "deny",
-    "expanded_size",
-    "is_costly",
     "pattern_language",
     "pattern_reading_rows",
     "pattern_readings",
     "unknown_format_rows",
 ]
 
-_MAX_STATES = 1_000  # limit on the product of nested counts that may overlap with what follows
 
 KEYWORDS = ("minLength", "maxLength", "pattern", "format")
 
@@ -152,7 +146,7 @@ def pattern_language(
             hint="use smaller repeats",
         )
     # with floating counts the additional ends would multiply the lexer's states
-    accepts_final_newline = found != ends and not num_floating_counts(ends)
+    accepts_final_newline = found != ends and not any(floating_counts(ends))
     row = _NEWLINE if accepts_final_newline else _END if found != ends else None
     found = found if accepts_final_newline else ends
     written = neg(found) if wide else found
@@ -210,53 +204,6 @@ _END = (
 _BOUNDARIES = "word boundaries are those of ECMA-262, by ASCII letters: validators know other letters too"
 _DISPUTED = "together with look-around \\w, \\d and \\s leave out the characters that Unicode adds or removes"
 _CASE = "letters that not all readers fold alike (i and the Turkish ones) are alike only where that forbids them"
-
-
-def expanded_size(term: Regular) -> int:
-    """The number of characters of a term with its repeats expanded: its cost for the engine."""
-    match term.op:
-        case "chars":
-            return 1
-        case "words":
-            return sum(map(len, term.args))
-        case "rep":
-            body, least, most = cast(tuple[Regular, int, int | None], term.args)
-            return expanded_size(body) * max(1, least if most is None else most)
-    return sum(expanded_size(p) for p in term.args) + 1
-
-
-def is_costly(term: Regular, around: int = 1) -> bool:
-    """Whether a counted repeat, itself repeated, shares characters with what follows it.
-
-    In ``(.{1,63}\\.){1,127}`` every dot may end the inner repeat or not: the engine's states multiply until its limits
-    end the generation.  ``around`` is the product of the counts outside.
-    """
-    if term.op in ("chars", "words"):
-        return False
-    if term.op == "rep":
-        body, least, most = term.args
-        return is_costly(body, around * max(1, least if most is None else most))
-    if term.op == "cat":
-        for part, after in pairwise((*term.args, EPS)):
-            if part.op == "rep" and part.args[1] != part.args[2]:
-                count = part.args[2] if part.args[2] is not None else 1
-                if count > 4 and around * count > _MAX_STATES and not disjoint(part.args[0], _first(after)):
-                    return True
-    return any(is_costly(part, around) for part in term.args)
-
-
-def _first(term: Regular) -> Regular:
-    """The first characters of a term (roughly: of the first part that is not a choice)."""
-    match term.op:
-        case "words":
-            return chars([(ord(w[0]), ord(w[0])) for w in term.args if w])
-        case "rep":
-            return _first(term.args[0])
-        case "cat" if term.args:
-            return _first(term.args[0])
-        case "chars":
-            return term
-    return ANY if term != EPS else NONE
 
 
 def _format(

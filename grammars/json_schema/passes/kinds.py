@@ -9,7 +9,7 @@ from grammars.json_schema.document.places import Place
 from grammars.values.report import ReportRow
 from special_tokens.errors import SchemaError, shown
 
-__all__ = ["CHECKS", "TYPES", "TYPES_OF", "are_kinds_right", "check_kinds", "is_schema"]
+__all__ = ["CHECKS", "TYPES", "TYPES_OF", "check_kinds", "is_schema"]
 
 _SCHEMA_KINDS = {dict, bool}
 _TEXT_KINDS = {str}
@@ -127,18 +127,6 @@ CHECKS: Mapping[str, _Check] = {
     "$recursiveRef": (_is_text, "a URI reference"),
     "nullable": (_is_flag, "true or false"),
 }
-
-
-_IS_RIGHT = {keyword: is_right for keyword, (is_right, _) in CHECKS.items()}
-
-
-def are_kinds_right(schema: Mapping[str, Any]) -> bool:
-    """Whether the values of all keywords of a schema have the right type.  `check_kinds` says which do not."""
-    for keyword, value in schema.items():  # hot: a good part of reading a schema
-        is_right = _IS_RIGHT.get(keyword)
-        if is_right is not None and not is_right(value):
-            return False
-    return True
 
 
 def check_kinds(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:

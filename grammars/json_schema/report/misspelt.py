@@ -13,10 +13,8 @@ from grammars.json_schema.document.required_keys import unlisted_keys
 from grammars.values.json_pointer import pointer_of
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["MISSPELT", "misspelt_rows", "unlisted_rows"]
+__all__ = ["misspelt_rows", "unlisted_rows"]
 
-#: How the reasons of these rows begin.
-MISSPELT = "no keyword, without effect"
 _CHECKS = (
     "type", "enum", "const", "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
     "minProperties", "maxProperties", "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
@@ -59,7 +57,7 @@ def unlisted_rows(schema: Any) -> tuple[ReportRow, ...]:
         if lost and value["properties"]:
             keys = f"{', '.join(map(repr, lost[:3]))}: not among the properties, so any value may be written there"
             reason = f"{keys}; did you mean {' or '.join(map(repr, [*value['properties']][:3]))}?"
-            out.append(ReportRow(pointer_of(path), "required", Outcome.EXACT, reason))
+            out.append(ReportRow(pointer_of(path), "required", Outcome.EXACT, reason, is_slip=True))
         todo += [(value["items"], (*path, "items"))] if "items" in value else []
         inner = value.get("properties")
         if isinstance(inner, Mapping):
@@ -91,8 +89,8 @@ def _rows(schema: Any, found: Mapping[str, str]) -> Iterator[ReportRow]:
             word = found.get(key)
             if word is not None and word not in value:
                 count += 1
-                reason = _ENGINE if key == _OPTIONS else f"did you mean {word!r}?"
-                yield ReportRow(pointer_of(path), key, Outcome.EXACT, f"{MISSPELT}: {reason}")
+                reason = f"no keyword, without effect: {_ENGINE if key == _OPTIONS else f'did you mean {word!r}?'}"
+                yield ReportRow(pointer_of(path), key, Outcome.EXACT, reason, is_slip=key != _OPTIONS)
             if key in _MAPS and isinstance(inner, dict):
                 todo += [(one, (*path, key, name)) for name, one in inner.items()]
             elif key not in _VALUES and not key.startswith("x-"):

@@ -1,1 +1,1 @@
-"""Regex syntaxes parsed into regular languages: ECMA-262 and Rust."""
+"""Regex syntaxes parsed into regular languages: ECMA-262, Python and Rust."""

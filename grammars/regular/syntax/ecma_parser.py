@@ -8,10 +8,9 @@ nothing else becomes empty.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 
-from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
+from grammars.regular.languages import MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.case_folding import case_folded
 from grammars.regular.syntax.character_classes import (
     CLASSES,
@@ -28,16 +27,14 @@ from grammars.regular.syntax.ecma_tree import (
     START,
     Boundary,
     InvalidPattern,
-    LookAround,
     NotRegular,
     Tree,
     tree_alt,
     tree_cat,
-    tree_rep,
 )
+from grammars.regular.syntax.parser import MAX_PATTERN, PatternParser, both_sides
 
 __all__ = ["EcmaParser", "has_disputed_case"]
-MAX_GROUPS = 60  #: nested groups; deeper patterns are refused before Python's own stack overflows
 
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
 
@@ -56,17 +53,13 @@ def has_disputed_case(pattern: str) -> bool:
 
 
 _LONGEST_BRACES = 400  # characters: counts have 9 digits at the most, names of properties some tens
-_MOST_CHARACTERS = 100_000  # of a pattern that is read at all
 _LAST_LINE = tree_alt([END, tree_cat([text("\n"), END])])
-_LOOK_KINDS = {"?=": (True, False), "?!": (True, True), "?<=": (False, False), "?<!": (False, True)}
-_NAME = re.compile(r"\?P?<([^>]*)>")
-_FLAGS = re.compile(r"\?[a-zA-Z]*(?:-[a-zA-Z]*)?[:)]")
 #: Groups that some validator understands, with their names.
 _FOREIGN_KINDS = {"?>": "an atomic group", "?P=": "a back-reference", "?#": "a comment", "?(": "a condition"}
 
 
-class EcmaParser:
-    """A recursive-descent parser of one pattern.
+class EcmaParser(PatternParser):
+    """A parser of one pattern.
 
     ``wide`` selects how constructs are read on which validators differ from ECMA-262: None as ECMA-262; True as the
     union of all readings; False as the intersection.  Negated parts use the opposite.  Such constructs are ``.`` (line
@@ -74,80 +67,62 @@ class EcmaParser:
     ``final_newline`` is False ``$``, which Python also finds before a newline at the end.
     """
 
+    deepest = 60
+    refused = _FOREIGN_KINDS
+
     def __init__(self, pattern: str, *, wide: bool | None = None, final_newline: bool = True) -> None:
-        self.pattern = pattern
+        super().__init__(pattern)
         self.wide = wide
         self.final_newline = final_newline
-        self.at = 0
-        self.depth = 0
-        self.ignore_case = False
-        self.dot_is_all = False
         self.has_disputed_case = False  #: whether readers fold some letter differently; set by `parse`
         self.names: set[str] = set()
         self.disputed = wide is not None and has_disputed_classes(pattern)
 
     def parse(self) -> Tree:
         """Return the tree; raises `InvalidPattern`, or `NotRegular` for what is not a regular language."""
-        if len(self.pattern) > _MOST_CHARACTERS:
-            raise NotRegular(f"a pattern of more than {_MOST_CHARACTERS} characters")
-        tree = self._alternation()
-        if self.at < len(self.pattern):
-            raise InvalidPattern(f"unmatched ')' at character {self.at}")
-        return tree
+        if len(self.text) > MAX_PATTERN:
+            raise NotRegular(f"a pattern of more than {MAX_PATTERN} characters")
+        return super().parse()
 
-    def _peek(self, size: int = 1) -> str:
-        return self.pattern[self.at : self.at + size]
+    def invalid(self, message: str, at: int) -> Exception:
+        return InvalidPattern(f"{message} at character {at}")
 
-    def _take(self, size: int = 1) -> str:
-        found = self.pattern[self.at : self.at + size]
-        if len(found) < size:
-            raise InvalidPattern("the pattern ends too early")
-        self.at += size
-        return found
+    def unsupported(self, what: str, at: int) -> Exception:
+        return NotRegular(f"{what}, column {at + 1}")
 
-    def _alternation(self) -> Tree:
-        options = [self._sequence()]
-        while self._peek() == "|":
-            self.at += 1
-            options.append(self._sequence())
-        return tree_alt(options)
+    def too_deep(self, at: int) -> Exception:
+        return NotRegular(f"groups nested more than {self.deepest} deep")
 
-    def _sequence(self) -> Tree:
-        parts: list[Tree] = []
-        while self._peek() not in ("", "|", ")"):
-            start = self.at
-            atom = self._atom()
-            low, high = self._quantifier()
-            if isinstance(atom, Boundary) and (low, high) != (1, 1) and self.pattern[start] not in "^$(":
-                raise InvalidPattern(f"nothing to repeat at character {start}")
-            if high is not None and high < low:
-                raise InvalidPattern(f"repeat from {low} to {high}")
-            parts.append(tree_rep(atom, low, high))
-        return tree_cat(parts)
+    def name(self, name: str) -> None:
+        if name in self.names:
+            raise InvalidPattern(f"two groups are named {name!r}")
+        self.names.add(name)
 
-    def _quantifier(self) -> tuple[int, int | None]:
-        found = self._peek()
-        bounds: tuple[int, int | None] = (1, 1)
-        if found in ("*", "+", "?") and found:
-            self.at += 1
-            bounds = {"*": (0, None), "+": (1, None), "?": (0, 1)}[found]
-        elif found == "{" and (braces := self._braces()) is not None:
-            bounds = braces
-        else:
-            return bounds
-        if self._peek() == "?":  # lazy: the same language
-            self.at += 1
-        elif self._peek() == "+":
-            raise NotRegular(f"a possessive repeat, column {self.at}")
-        elif self._peek() == "*":
-            raise InvalidPattern(f"nothing to repeat at character {self.at}")
-        return bounds
+    def set_flags(self, on: str, off: str, at: int) -> None:
+        if foreign := set(on + off) - {"i", "s"}:
+            raise NotRegular(f"the flag {min(foreign)!r}")
+        self.flags = self.flags.union(on) - set(off)
 
-    def _braces(self) -> tuple[int, int | None] | None:
+    def inside(self, look: tuple[bool, bool] | None) -> Tree:
+        wide = self.wide
+        if look is not None and look[1]:
+            self.wide = wide if wide is None else not wide
+        body = self.alternation()
+        self.wide = wide
+        return body
+
+    def item(self, parts: list[Tree]) -> None:
+        start = self.at
+        super().item(parts)
+        repeated = self.text[start : start + 2] in ("\\b", "\\B", "\\A", "\\Z", "\\z") and self.at > start + 2
+        if repeated:
+            raise self.invalid("nothing to repeat", start)
+
+    def braces(self) -> tuple[int, int | None] | None:
         """``{m}``, ``{m,}``, ``{m,n}``; anything else is literal text (annex B)."""
-        end = self.pattern.find("}", self.at, self.at + _LONGEST_BRACES)
-        inner = self.pattern[self.at + 1 : end] if end > 0 else ""
-        begun = self.pattern[self.at + 1 : self.at + _LONGEST_BRACES]
+        end = self.text.find("}", self.at, self.at + _LONGEST_BRACES)
+        inner = self.text[self.at + 1 : end] if end > 0 else ""
+        begun = self.text[self.at + 1 : self.at + _LONGEST_BRACES]
         if end < 0 and len(begun) == _LONGEST_BRACES - 1 and begun.replace(",", "", 1).isdigit():
             raise NotRegular("a repeat with a count of too many digits")
         low, comma, high = inner.partition(",")
@@ -158,29 +133,32 @@ class EcmaParser:
         if len(low) > 9 or len(high) > 9:
             raise NotRegular(f"a repeat of {inner}")
         self.at = end + 1
-        return int(low), int(high) if high else None if comma else int(low)
+        least, most = int(low), int(high) if high else None if comma else int(low)
+        if most is not None and most < least:
+            raise InvalidPattern(f"repeat from {least} to {most}")
+        return least, most
 
-    def _atom(self) -> Tree:
-        char = self._take()
+    def atom(self) -> Tree | None:
+        char = self.take()
         match char:
             case "^":
                 return START
             case "$":
                 return _LAST_LINE if self.wide and self.final_newline else END
             case ".":
-                return chars(EVERY if self.dot_is_all else WIDE_DOT if self.wide else DOT)
+                return chars(EVERY if "s" in self.flags else WIDE_DOT if self.wide else DOT)
             case "(":
-                return self._group()
+                return self.group()
             case "[":
-                return chars(writable(self._class()))
+                return chars(writable(self.char_class()))
             case "\\":
-                return self._escape()
+                return self.escape()
             case "*" | "+" | "?":
-                raise InvalidPattern(f"nothing to repeat at character {self.at - 1}")
-        return self._char(ord(char))
+                raise self.invalid("nothing to repeat", self.at - 1)
+        return self.char(ord(char))
 
-    def _char(self, code: int) -> Regular:
-        if self.ignore_case:
+    def char(self, code: int) -> Regular:
+        if "i" in self.flags:
             both = self._folded(((code, code),))
             if both != ((code, code),):
                 return chars(writable(both))
@@ -188,7 +166,7 @@ class EcmaParser:
 
     def _folded(self, ranges: Ranges) -> Ranges:
         """The class, with the letters of other case where case is ignored."""
-        if not self.ignore_case:
+        if "i" not in self.flags:
             return ranges
         narrow, wide = (case_folded(ranges, wide=how) for how in (False, True))
         self.has_disputed_case = self.has_disputed_case or narrow != wide
@@ -202,94 +180,41 @@ class EcmaParser:
         self.wide = before
         return found
 
-    def _group(self) -> Tree:
-        self.depth += 1
-        if self.depth > MAX_GROUPS:
-            raise NotRegular(f"groups nested more than {MAX_GROUPS} deep")
-        flags = self.ignore_case, self.dot_is_all
-        look: tuple[bool, bool] | None = None
-        if self._peek() == "?":
-            found = self._opened()
-            if found is None:  # flags for the rest of the group around it
-                self.depth -= 1
-                return EPS
-            look = _LOOK_KINDS.get(found)
-        wide = self.wide
-        if look is not None and look[1] and wide is not None:
-            self.wide = not wide
-        body = self._alternation()
-        self.wide = wide
-        self.ignore_case, self.dot_is_all = flags
-        if self._peek() != ")":
-            raise InvalidPattern("a group is not closed")
-        self.at += 1
-        self.depth -= 1
-        return body if look is None else LookAround(*look, body)
-
-    def _opened(self) -> str | None:
-        """Read what comes between the parenthesis of a group and its body; None if there is no body."""
-        flags = _FLAGS.match(self.pattern, self.at)
-        if flags is not None and flags.group() not in ("?)", "?-)", "?-:"):
-            on, _, off = flags.group()[1:-1].partition("-")
-            if foreign := set(on + off) - {"i", "s"}:
-                raise NotRegular(f"the flag {min(foreign)!r}")
-            self.ignore_case = (self.ignore_case or "i" in on) and "i" not in off
-            self.dot_is_all = (self.dot_is_all or "s" in on) and "s" not in off
-            self.at = flags.end()
-            return None if flags.group()[-1] == ")" else "?:"
-        for kind, reason in _FOREIGN_KINDS.items():
-            if self.pattern.startswith(kind, self.at):
-                raise NotRegular(f"{reason}, column {self.at}")
-        for kind in _LOOK_KINDS:
-            if self.pattern.startswith(kind, self.at):
-                self.at += len(kind)
-                return kind
-        named = _NAME.match(self.pattern, self.at)
-        if named is None:
-            raise InvalidPattern(f"a group that is not known at character {self.at}")
-        if named.group(1) in self.names:
-            raise InvalidPattern(f"two groups are named {named.group(1)!r}")
-        self.names.add(named.group(1))
-        self.at = named.end()
-        return named.group()
-
-    def _escape(self) -> Tree:
-        char = self._peek()
+    def escape(self) -> Tree:
+        char = self.peek()
         if char in ("b", "B") and char:
             self.at += 1
             return Boundary("word" if char == "b" else "no word")
         if char in ("A", "Z", "z") and char:  # not ECMA, yet Python and Rust users mean anchors
             self.at += 1
             return START if char == "A" else END
-        if char in tuple("123456789") or (char == "k" and self._peek(2) == "k<"):
-            raise NotRegular(f"a back-reference, column {self.at}")
-        found = self._escaped_class()
+        if char in tuple("123456789") or (char == "k" and self.peek(2) == "k<"):
+            raise self.unsupported("a back-reference", self.at - 1)
+        found = self.escaped_class()
         if found is not None:
             return chars(writable(found))
-        return self._char(self._escaped_char())
+        return self.char(self.escaped_char(self.at))
 
-    def _escaped_class(self) -> Ranges | None:
-        char = self._peek()
-        if char and char in "dDwWsS":
-            self.at += 1
-            found = self._of_class(CLASSES[char.lower()], negated=char.isupper())
-            if self.disputed:
-                more = self.wide if char.islower() else not self.wide
-                beyond = DISPUTED_CHARACTERS[char.lower()]
-                found = chars((*found, *beyond)).args if more else ranges_minus(found, beyond)
-            return found if char.islower() else ranges_minus(EVERY, found)
-        if char and char in "pP" and self._peek(2)[1:] == "{":
-            end = self.pattern.find("}", self.at)
-            if end < 0:
-                raise InvalidPattern("a property is not closed")
-            name = self.pattern[self.at + 2 : end]
-            self.at = end + 1
-            found = self._of_class(category(name), negated=char == "P")
-            return found if char == "p" else ranges_minus(EVERY, found)
-        return None
+    def named(self, letter: str, *, negated: bool) -> Ranges:
+        found = self._of_class(CLASSES[letter], negated=negated)
+        if not self.disputed:
+            return found
+        beyond = DISPUTED_CHARACTERS[letter]
+        return chars((*found, *beyond)).args if self.wide is not negated else ranges_minus(found, beyond)
 
-    def _escaped_char(self) -> int:
-        char = self._take()
+    def property(self) -> Ranges | None:
+        if self.peek(2)[1:] != "{":
+            return None
+        end = self.text.find("}", self.at)
+        if end < 0:
+            raise InvalidPattern("a property is not closed")
+        is_negated, name = self.peek() == "P", self.text[self.at + 2 : end]
+        self.at = end + 1
+        found = self._of_class(category(name), negated=is_negated)
+        return ranges_minus(EVERY, found) if is_negated else found
+
+    def escaped_char(self, begin: int) -> int:
+        char = self.take()
         if char in _CONTROLS:
             return _CONTROLS[char]
         match char:
@@ -297,16 +222,16 @@ class EcmaParser:
                 return 0
             case "x":
                 return self._hex(2, char)
-            case "u" if self._peek() == "{":
-                end = self.pattern.find("}", self.at)
+            case "u" if self.peek() == "{":
+                end = self.text.find("}", self.at)
                 if end < 0:
                     raise InvalidPattern(f"the code point at character {self.at} is not closed")
-                digits = self.pattern[self.at + 1 : end]
+                digits = self.text[self.at + 1 : end]
                 self.at = end + 1
                 return _code_point(digits)
             case "u":
                 high = self._hex(4, char)
-                if 0xD800 <= high < 0xDC00 and self._peek(2) == "\\u":
+                if 0xD800 <= high < 0xDC00 and self.peek(2) == "\\u":
                     mark = self.at
                     self.at += 2
                     low = self._hex(4, char)
@@ -314,54 +239,40 @@ class EcmaParser:
                         return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
                     self.at = mark
                 return high
-            case "c" if self._peek().isascii() and self._peek().isalpha():
-                return ord(self._take()) % 32
+            case "c" if self.peek().isascii() and self.peek().isalpha():
+                return ord(self.take()) % 32
         return ord(char)
 
     def _hex(self, size: int, fallback: str) -> int:
-        digits = self._peek(size)
+        digits = self.peek(size)
         if len(digits) < size or any(c not in "0123456789abcdefABCDEF" for c in digits):
             return ord(fallback)  # annex B: \x without digits is an x
         self.at += size
         return int(digits, 16)
 
-    def _class(self) -> Ranges:
-        negated = self._peek() == "^"
+    def char_class(self) -> Ranges:
+        negated = self.peek() == "^"
         self.at += negated
-        if self._peek() == "]" and self.pattern.find("]", self.at + 1) >= 0:
+        if self.peek() == "]" and self.text.find("]", self.at + 1) >= 0:
             raise NotRegular("a class that begins with ], which ends it in ECMA-262 and not for validators")
-        found: list[tuple[int, int]] = []
         wide = self.wide
         if negated and wide is not None:
             self.wide = not wide
-        while self._peek() != "]":
-            low = self._class_atom()
-            if self._peek() == "-" and self._peek(2) not in ("-]", "-"):
-                mark = self.at
-                self.at += 1
-                high = self._class_atom()
-                if isinstance(low, int) and isinstance(high, int):
-                    if high < low:
-                        raise InvalidPattern(f"a range out of order at character {mark}")
-                    found.append((low, high))
-                    continue
-                found.append((0x2D, 0x2D))  # annex B: [\w-x] holds a minus
-                found.extend([(high, high)] if isinstance(high, int) else high)
-            found.extend([(low, low)] if isinstance(low, int) else low)
+        found = self._folded(self.class_members())
         self.at += 1
-        every = self._folded(chars(found).args) if found else ()
         self.wide = wide
-        return ranges_minus(EVERY, every) if negated else every
+        return ranges_minus(EVERY, found) if negated else found
 
-    def _class_atom(self) -> int | Ranges:
-        char = self._take()
-        if char != "\\":
-            return ord(char)
-        if self._peek() == "b":
-            self.at += 1
+    def class_char(self) -> int | Ranges:
+        if self.peek(2) == "\\b":
+            self.at += 2
             return 8
-        found = self._escaped_class()
-        return found if found is not None else self._escaped_char()
+        return super().class_char()
+
+    def odd_range(self, low: int | Ranges, high: int | Ranges, at: int) -> Ranges:
+        if isinstance(low, int) and isinstance(high, int):
+            raise self.invalid("a range out of order", at)
+        return both_sides(low, high)  # annex B: [\\w-x] holds a minus
 
 
 def _code_point(digits: str) -> int:

@@ -1,4 +1,4 @@
-"""Translate patterns of Python's ``re`` into regular languages; ``re`` itself reads them, so its dialect is exact.
+"""Translate patterns of Python's ``re`` into regular languages.  ``re`` decides what is a pattern; it is parsed here.
 
 What no regular language can say raises `Irregular` with its name and the index of the character where it stands; what
 ``re`` refuses raises `InvalidRegex`.
@@ -7,60 +7,37 @@ What no regular language can say raises `Irregular` with its name and the index 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import threading
+import unicodedata
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
-from re import _compiler, _constants, _parser  # type: ignore[attr-defined]  # the only way to a pattern's tree
-from typing import Any
 
-from grammars.regular.backtracking import no_nested_set_warnings
-from grammars.regular.languages import NONE, Ranges, Regular, chars, ranges_minus, text
+from grammars.regular.languages import Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import cased_text
 from grammars.regular.syntax.character_classes import EVERY, WIDE_DOT, writable
-from grammars.regular.syntax.ecma_tree import (
-    END,
-    START,
-    Boundary,
-    LookAround,
-    NotRegular,
-    Tree,
-    tree_alt,
-    tree_cat,
-    tree_rep,
-)
-from grammars.regular.syntax.rust import MAX_COUNT, MAX_PATTERN, InvalidRegex
+from grammars.regular.syntax.ecma_tree import END, START, Boundary, LookAround, NotRegular, Tree, tree_alt, tree_cat
+from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser
 
-__all__ = ["Irregular", "language", "parse", "place_of"]
+__all__ = ["Irregular", "language", "no_nested_set_warnings", "parse"]
 
-#: What no regular language can say, by the name of its item in the tree of ``re``.
-_REFUSED = {
-    "GROUPREF": "a back-reference",
-    "GROUPREF_EXISTS": "a conditional group",
-    "ATOMIC_GROUP": "an atomic group",
-    "POSSESSIVE_REPEAT": "a possessive repeat",
-}
-_COUNT = r"\{[0-9]*,?[0-9]*\}"
-#: The tokens of a pattern, to find where one of these stands.
-_TOKENS = re.compile(
-    r"(?P<GROUPREF>\\[1-9]|\(\?P=)|(?P<assertion>\(\?<?[=!]|\\[bBAZ]|[\^$])|\\.|\[\^?\]?(?:\\.|[^\\\]])*\]"
-    rf"|(?P<GROUPREF_EXISTS>\(\?\()|(?P<ATOMIC_GROUP>\(\?>)|(?P<POSSESSIVE_REPEAT>(?:[*+?]|{_COUNT})\+)|{_COUNT}|.",
-    re.DOTALL,
-)
 _ASCII: Ranges = ((0, 0x7F),)
 _LAST_LINE = LookAround(True, False, tree_alt([END, tree_cat([text("\n"), END])]))
-_ANCHORS: dict[str, Tree] = {
-    "AT_BEGINNING": START,
-    "AT_BEGINNING_STRING": START,
-    "AT_END": _LAST_LINE,
-    "AT_END_STRING": END,
-    "AT_BOUNDARY": Boundary("word"),
-    "AT_NON_BOUNDARY": Boundary("no word"),
-}
-_OF_LINES: dict[str, Tree] = {
-    "AT_BEGINNING": tree_alt([START, LookAround(False, False, text("\n"))]),
-    "AT_END": LookAround(True, False, tree_alt([END, text("\n")])),
-}
-_CLASSES = {"DIGIT": r"\d", "SPACE": r"\s", "WORD": r"\w"}
+_LINE_START = tree_alt([START, LookAround(False, False, text("\n"))])
+_LINE_END = LookAround(True, False, tree_alt([END, text("\n")]))
+_ANCHORS: dict[str, Tree] = {"A": START, "Z": END, "z": END, "b": Boundary("word"), "B": Boundary("no word")}
+_CONTROLS = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
+_BRACES = re.compile(r"\{(?!\})([0-9]*)(,?)([0-9]*)\}")
+_OCTAL = re.compile(r"0[0-7]{0,2}|[1-3]?[0-7]{3}|[0-7]{1,3}")
+_OCTAL_OUTSIDE = re.compile(r"0[0-7]{0,2}|[0-7]{3}")
+_SKIPPED = re.compile(r"\(\?#[^)]*\)")
+_SKIPPED_VERBOSE = re.compile(r"[ \t\n\r\v\f]+|#[^\n]*|\(\?#[^)]*\)")
+_REFUSED = {"?>": "an atomic group", "?P=": "a back-reference", "?(": "a conditional group"}
+#: Constructs of which ``re`` warns that they may become nested sets one day.
+_NESTED = re.compile(r"\[\[|--|&&|~~|\|\|")
+_quiet = threading.RLock()
 
 
 class Irregular(InvalidRegex):
@@ -81,136 +58,195 @@ def language(
     ASCII, as with ``re.ASCII``, while other letters keep their other case.  Without ``final_newline`` texts are left
     out that match only because ``$`` also matches before a final newline.  Raises `InvalidRegex`.
     """
-    tree = parse(pattern, flags, plain_classes=plain_classes, final_newline=final_newline)
+    parser = _Parser(pattern, flags, plain_classes, final_newline)
+    tree = parser.parse()
     if isinstance(tree, Regular) and not search:
         return tree
-    word = _class("WORD", plain_classes or bool(_read(pattern, flags).state.flags & re.ASCII))
+    word = _class("w", plain_classes or "a" in parser.all_flags)
     try:
         return lowered(tree if search else tree_cat([START, tree, END]), word)
     except NotRegular as error:
-        raise Irregular(str(error), place_of("assertion", pattern)) from None
+        raise Irregular(str(error), parser.assertion or 0) from None
 
 
-def parse(pattern: str, flags: int = 0, *, plain_classes: bool = False, final_newline: bool = True) -> Tree:
-    """Return the tree of a pattern, regular if the pattern has no assertions.  Raises `InvalidRegex`."""
-    if len(pattern) > MAX_PATTERN:
-        raise InvalidRegex(f"the pattern has {len(pattern)} characters, more than {MAX_PATTERN}", 0)
-    try:
-        items = _read(pattern, flags)
-        return _Reader(pattern, plain_classes, final_newline).sequence(items, items.state.flags)
-    except RecursionError:
-        raise InvalidRegex("groups are nested too deep", 0) from None
+def parse(pattern: str) -> Regular:
+    """Return the language of a pattern without assertions.  Raises `InvalidRegex`, for an assertion `Irregular`."""
+    parser = _Parser(pattern, 0, False, True)
+    tree = parser.parse()
+    if not isinstance(tree, Regular):
+        at = parser.assertion or 0
+        raise Irregular("look-around" if pattern[at] == "(" else "an anchor or word boundary", at)
+    return tree
+
+
+@contextmanager
+def no_nested_set_warnings(pattern: str) -> Iterator[None]:
+    """Suppress the FutureWarning of ``re`` about nested sets: a client's pattern is no concern of the user's.
+
+    Warning filters are process-wide: changed only for a pattern with such a construct, by one thread at a time.
+    """
+    if not _NESTED.search(pattern):
+        yield
+        return
+    with _quiet, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
 
 
 @lru_cache(maxsize=64)
-def _read(pattern: str, flags: int) -> Any:
+def _flags_of(pattern: str, flags: int) -> frozenset[str]:
+    """The flags of the whole pattern; raises `InvalidRegex` for what ``re`` refuses."""
+    if len(pattern) > MAX_PATTERN:
+        raise InvalidRegex(f"the pattern has {len(pattern)} characters, more than {MAX_PATTERN}", 0)
     try:
         with no_nested_set_warnings(pattern):
-            re.compile(pattern, flags)
-            return _parser.parse(pattern, flags)
+            found = re.compile(pattern, flags).flags
     except re.error as error:
-        at = place_of("assertion", pattern) if error.pos is None else error.pos
-        raise InvalidRegex(error.msg, at) from None
+        at = pattern.find("(?<") if error.pos is None else error.pos  # of a look-behind it does not say where
+        raise InvalidRegex(error.msg, max(at, 0)) from None
+    except RecursionError:
+        raise InvalidRegex("groups are nested too deep", 0) from None
     except (OverflowError, ValueError) as error:
-        counts = ((found.start(), re.findall("[0-9]{10,}", found[0])) for found in _TOKENS.finditer(pattern))
-        large = [at for at, numbers in counts if numbers and pattern[at] == "{"]
+        large = re.search(r"\{[0-9]*,?[0-9]{10,}", pattern)
         message = f"a repeat of more than {MAX_COUNT} times" if large else str(error)
-        raise InvalidRegex(message, *large[:1] or [0]) from None
+        raise InvalidRegex(message, large.start() if large else 0) from None
+    return frozenset(letter for letter in "aimsx" if found & re.RegexFlag[letter.upper()])
 
 
-def place_of(name: str, pattern: str) -> int:
-    """The index of the first token of a kind."""
-    return next((found.start() for found in _TOKENS.finditer(pattern) if found[name]), 0)
+class _Parser(PatternParser):
+    """Reads a pattern that ``re`` has accepted.  ``assertion``: the index of the first one."""
 
+    refused = _REFUSED
+    not_ends = frozenset("]")
 
-class _Reader:
-    """Turns the tree of ``re`` into one of `grammars.regular.syntax.ecma_tree`."""
-
-    def __init__(self, pattern: str, plain_classes: bool, final_newline: bool) -> None:
-        self.pattern = pattern
+    def __init__(self, pattern: str, flags: int, plain_classes: bool, final_newline: bool) -> None:
+        self.all_flags = _flags_of(pattern, flags)
+        super().__init__(pattern, self.all_flags)
         self.plain_classes = plain_classes
         self.final_newline = final_newline
+        self.assertion: int | None = None
 
-    def sequence(self, items: Sequence[Any], flags: int) -> Tree:
-        return tree_cat([self.item(str(op), argument, flags) for op, argument in items])
+    def unsupported(self, what: str, at: int) -> Exception:
+        return Irregular(what, at)
 
-    def item(self, name: str, argument: Any, flags: int) -> Tree:
-        match name:
-            case "LITERAL" if argument < 0xD800 and not flags & re.IGNORECASE:
-                return text(chr(argument))  # most of a long pattern
-            case "LITERAL" | "NOT_LITERAL" | "IN" | "ANY":
-                found = writable(_characters(name, argument, flags, self.plain_classes))
-                return text(chr(argument)) if found == ((argument, argument),) else chars(found)
-            case "AT":
-                where = str(argument)
-                if flags & re.MULTILINE and where in _OF_LINES:
-                    return _OF_LINES[where]
-                return END if where == "AT_END" and not self.final_newline else _ANCHORS[where]
-            case "SUBPATTERN":
-                _, added, removed, body = argument
-                return self.sequence(body, (flags | added) & ~removed)
-            case "BRANCH":
-                return tree_alt([self.sequence(option, flags) for option in argument[1]])
-            case "ASSERT" | "ASSERT_NOT":
-                direction, items = argument
-                before, negative = self.final_newline, name == "ASSERT_NOT"
-                self.final_newline = before or negative  # the law of what is left out would turn around
-                body = self.sequence(items, flags)
-                self.final_newline = before
-                return LookAround(direction > 0, negative, body)
-            case "MAX_REPEAT" | "MIN_REPEAT":
-                least, most, items = argument
-                body = self.sequence(items, flags)
-                limit = None if most is _constants.MAXREPEAT else int(most)
-                return tree_rep(body, least, limit)
-            case "FAILURE":
-                return NONE
-        raise Irregular(_REFUSED.get(name, name), place_of(name, self.pattern))
+    def skip(self) -> bool:
+        begin = self.at
+        while found := (_SKIPPED_VERBOSE if "x" in self.flags else _SKIPPED).match(self.text, self.at):
+            self.at = found.end()
+        return self.at > begin
 
+    def set_flags(self, on: str, off: str, at: int) -> None:
+        if "u" in on:
+            off += "a"
+        self.flags = self.flags.union(on) - set(off)
 
-# -- characters
+    def braces(self) -> tuple[int, int | None] | None:
+        found = _BRACES.match(self.text, self.at)
+        if found is None:
+            return None
+        self.at = found.end()
+        least, comma, most = found.groups()
+        return int(least or 0), int(most) if most else None if comma else int(least)
 
+    def inside(self, look: tuple[bool, bool] | None) -> Tree:
+        before = self.final_newline
+        if look is not None:
+            self.final_newline = before or look[1]  # the law of what is left out would turn around
+        body = self.alternation()
+        self.final_newline = before
+        return body
 
-def _characters(name: str, argument: Any, flags: int, plain_classes: bool) -> Ranges:
-    """The characters that one item of the tree matches."""
-    if name == "ANY":
-        return EVERY if flags & re.DOTALL else WIDE_DOT
-    is_ascii = plain_classes or bool(flags & re.ASCII)
-    items = argument if name == "IN" else [(_constants.LITERAL, argument)]
-    negated = name == "NOT_LITERAL" or (name == "IN" and items[0][0] is _constants.NEGATE)
-    items = [item for item in items if item[0] is not _constants.NEGATE]
-    found: list[tuple[int, int]] = []
-    for op, value in items:
-        match str(op):
-            case "LITERAL":
-                found.append((value, value))
-            case "RANGE":
-                found.append(value)
-            case _:
-                kind = str(value).rpartition("_")[2]
-                ranges = _class(kind, is_ascii)
-                found += ranges_minus(EVERY, ranges) if "NOT" in str(value) else ranges
-    if flags & re.IGNORECASE:
-        every: Ranges = chars(found).args
-        beyond = () if flags & re.ASCII else ranges_minus(every, _ASCII) if is_ascii else every
-        found += [*_other_case(every, re.ASCII), *_other_case(beyond, re.UNICODE)]
-    merged: Ranges = chars(found).args
-    return ranges_minus(EVERY, merged) if negated else merged
+    def opening(self, begin: int) -> str:
+        found = super().opening(begin)
+        if found in self.looks:
+            self.asserted(begin)
+        return found
+
+    def asserted(self, at: int) -> None:
+        self.assertion = at if self.assertion is None else self.assertion
+
+    def atom(self) -> Tree | None:
+        begin = self.at
+        char = self.take()
+        match char:
+            case "(":
+                return self.group()
+            case "[":
+                negated = self.peek() == "^"
+                self.at += negated
+                found = self.cased(self.class_members())
+                self.at += 1
+                return chars(writable(ranges_minus(EVERY, found) if negated else found))
+            case ".":
+                return chars(EVERY if "s" in self.flags else WIDE_DOT)
+            case "^":
+                self.asserted(begin)
+                return _LINE_START if "m" in self.flags else START
+            case "$":
+                self.asserted(begin)
+                return _LINE_END if "m" in self.flags else _LAST_LINE if self.final_newline else END
+            case "\\":
+                return self.escape(begin)
+        return self.char(ord(char))
+
+    def escape(self, begin: int) -> Tree:
+        if self.peek() in _ANCHORS:
+            self.asserted(begin)
+            return _ANCHORS[self.take()]
+        found = self.escaped_class()
+        if found is not None:
+            return chars(writable(found))
+        if self.peek().isdigit() and not _OCTAL_OUTSIDE.match(self.text, self.at):
+            raise self.unsupported("a back-reference", begin)
+        return self.char(self.escaped_char(begin))
+
+    def char(self, code: int) -> Tree:
+        found = writable(self.cased(((code, code),)))
+        return text(chr(code)) if found == ((code, code),) else chars(found)
+
+    def escaped_char(self, begin: int) -> int:
+        if octal := _OCTAL.match(self.text, self.at):
+            self.at = octal.end()
+            return int(octal[0], 8)
+        char = self.take()
+        if char in _CONTROLS:
+            return _CONTROLS[char]
+        if char in "xuU":
+            return int(self.take({"x": 2, "u": 4, "U": 8}[char]), 16)
+        if char == "N":
+            end = self.text.index("}", self.at)
+            name, self.at = self.text[self.at + 1 : end], end + 1
+            return ord(unicodedata.lookup(name))
+        return ord(char)
+
+    def is_class_end(self, begin: int) -> bool:
+        return self.at > begin
+
+    def named(self, letter: str, *, negated: bool) -> Ranges:
+        return _class(letter, self.plain_classes or "a" in self.flags)
+
+    def cased(self, ranges: Ranges) -> Ranges:
+        """Return the characters, with those of other case where case is ignored."""
+        if "i" not in self.flags:
+            return ranges
+        beyond = () if "a" in self.flags else ranges_minus(ranges, _ASCII) if self.plain_classes else ranges
+        every: Ranges = chars((*ranges, *_other_case(ranges, re.ASCII), *_other_case(beyond, re.UNICODE))).args
+        return every
 
 
 @lru_cache(maxsize=1_000)
 def _other_case(ranges: Ranges, flag: int) -> Ranges:
     """The characters that match one of ``ranges`` where case is ignored, among those that have another case."""
-    state = _parser.State()
-    state.flags = flag | re.IGNORECASE
-    items = [(_constants.RANGE, bounds) for bounds in ranges]
-    leaf = _compiler.compile(_parser.SubPattern(state, [(_constants.IN, items)]), state.flags)
+    if not ranges:
+        return ()
+    members = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
+    leaf = re.compile(f"[{members}]", flag | re.IGNORECASE)
     return tuple((ord(char), ord(char)) for char in cased_text() if leaf.match(char))
 
 
 @lru_cache(maxsize=6)
-def _class(kind: str, is_ascii: bool) -> Ranges:
+def _class(letter: str, is_ascii: bool) -> Ranges:
     r"""``\d``, ``\s`` or ``\w``, as ``re`` reads them."""
-    runs = re.compile(_CLASSES[kind] + "+", re.ASCII if is_ascii else 0)
+    runs = re.compile(f"\\{letter}+", re.ASCII if is_ascii else 0)
     every = "".join(map(chr, range(128 if is_ascii else 0x110000)))
     return tuple((found.start(), found.end() - 1) for found in runs.finditer(every))

@@ -9,31 +9,19 @@ engine.  `searched(pattern)` is the strings in which a pattern of pydantic is fo
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import cast
 
 from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import case_folded
-from grammars.regular.syntax.character_classes import CLASSES, category
-from grammars.regular.syntax.ecma_tree import END, START, Boundary, NotRegular, Tree, tree_alt, tree_cat, tree_rep
+from grammars.regular.syntax.character_classes import CLASSES, EVERY, WIDE_DOT, category
+from grammars.regular.syntax.ecma_tree import END, START, Boundary, NotRegular, Tree
+from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser, both_sides
 from grammars.regular.syntax.rust_classes import POSIX, combined, unicode_class
 
-__all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "NotTranslated", "approximate_language", "language", "searched"]
-
-#: The largest number of a counted repeat that the engine reads.
-MAX_COUNT = 2**32 - 1
-#: Characters of one pattern.
-MAX_PATTERN = 100_000
-
-
-class InvalidRegex(ValueError):
-    """The pattern is not a regular expression; ``at`` is the index of the character at fault."""
-
-    def __init__(self, message: str, at: int) -> None:
-        self.at = at
-        super().__init__(message)
+__all__ = ["InvalidRegex", "NotTranslated", "approximate_language", "language", "searched"]
 
 
 class _TooMany(InvalidRegex):
@@ -44,11 +32,8 @@ class NotTranslated(ValueError):
     """The pattern uses something that only the engine understands (Unicode classes, word boundaries ...)."""
 
 
-_ALL_CHARS: Ranges = ((0, MAX_CODE_POINT),)
-_NEWLINE: Ranges = ((0x0A, 0x0A),)
 _ESCAPES = {"n": 0x0A, "r": 0x0D, "t": 0x09, "f": 0x0C, "v": 0x0B, "a": 0x07, "0": 0x00}
 _OPERATORS = ("&&", "--", "~~")
-_DEEPEST = 100
 
 
 @lru_cache(maxsize=2_000)
@@ -96,25 +81,20 @@ def approximate_language(pattern: str, flags: str = "") -> Regular:
 
 
 def _parsed(parser: _Parser, flags: str) -> Tree:
-    term = parser.alternation(_Flags("s" in flags, "i" in flags, "x" in flags), 0)
-    if parser.at < len(parser.text):
-        raise InvalidRegex("unopened group", parser.at)
-    return term
+    parser.flags = frozenset(flags) & {"s", "i", "x"}
+    return parser.parse()
 
 
-class _Flags(tuple[bool, bool, bool]):
-    """The flags dot_all, ignore_case and verbose."""
-
-    def __new__(cls, dot_all: bool, ignore_case: bool, verbose: bool) -> _Flags:
-        return super().__new__(cls, (dot_all, ignore_case, verbose))
-
-
-class _Parser:
+class _Parser(PatternParser):
     """``search``: anchors and word boundaries are kept, and names of Unicode classes are read."""
 
+    looks: Mapping[str, tuple[bool, bool]] = {}
+    refused = dict.fromkeys(("?=", "?!", "?<=", "?<!"), "look-around")
+    stacks = True
+    not_ends = frozenset(("]", "-", ""))
+
     def __init__(self, pattern: str, *, strict: bool = True, search: bool = False) -> None:
-        self.text = pattern
-        self.at = 0
+        super().__init__(pattern)
         self.strict = strict
         self.search = search
         self.classes: Callable[[str], Ranges] = unicode_class
@@ -124,102 +104,34 @@ class _Parser:
         if self.strict:
             raise NotTranslated(what)
 
-    def peek(self, size: int = 1) -> str:
-        return self.text[self.at : self.at + size]
-
-    def take(self, size: int = 1) -> str:
-        found = self.text[self.at : self.at + size]
-        if len(found) < size:
-            raise InvalidRegex("the pattern ends too early", len(self.text))
-        self.at += size
-        return found
-
-    # -- structure
-
-    def alternation(self, flags: _Flags, depth: int) -> Tree:
-        if depth > _DEEPEST:
-            raise InvalidRegex(f"groups are nested more than {_DEEPEST} deep", self.at)
-        options = []
-        while True:
-            term, flags = self.sequence(flags, depth)
-            options.append(term)
-            if self.peek() != "|":
-                return tree_alt(options)
-            self.at += 1
-
-    def sequence(self, flags: _Flags, depth: int) -> tuple[Tree, _Flags]:
-        parts: list[Tree] = []
-        while self.at < len(self.text) and self.peek() not in "|)":
-            if flags[2] and self.skip_verbose():
-                continue
-            changed = self.bare_flags(flags)
-            if changed is not None:
-                flags = changed
-                continue
-            if self.peek() in ("^", "$"):
-                self.anchor(parts, flags)
-                continue
-            parts.append(self.quantified(self.atom(flags, depth), flags))
-        return tree_cat(parts), flags
-
-    def skip_verbose(self) -> bool:
+    def skip(self) -> bool:
         begin = self.at
-        while self.at < len(self.text) and (self.peek().isspace() or self.peek() == "#"):
-            if self.peek() == "#":
-                end = self.text.find("\n", self.at)
-                self.at = len(self.text) if end < 0 else end
-            else:
-                self.at += 1
+        while "x" in self.flags and (self.peek().isspace() or self.peek() == "#"):
+            end = self.text.find("\n", self.at) if self.peek() == "#" else self.at + 1
+            self.at = len(self.text) if end < 0 else end
         return self.at > begin
 
-    def anchor(self, parts: list[Tree], flags: _Flags) -> None:
-        """Read ``^`` or ``$``: without effect at the ends of a whole lexeme, elsewhere only the engine understands it.
+    def item(self, parts: list[Tree]) -> None:
+        """Read an atom with its repeats.
 
-        A repeated anchor (``^+``) means the same as a single one.
+        ``^`` and ``$`` are without effect at the ends of a whole lexeme, elsewhere only the engine understands them.
         """
-        char = self.take()
-        kept = self.quantified(START if char == "^" else END, flags)
-        if self.search:
-            parts.append(kept)
+        char = self.peek()
+        if char not in ("^", "$") or self.search:
+            super().item(parts)
             return
+        self.at += 1
+        self.quantified(EPS)
         at_edge = not parts if char == "^" else self.at == len(self.text) or self.peek() in "|)"
         if not at_edge:
             self.untranslated(f"{char} inside the pattern")
 
-    def bare_flags(self, flags: _Flags) -> _Flags | None:
-        """``(?is)``: flags for the rest of the group."""
-        if self.peek(2) != "(?":
-            return None
-        end = self.at + 2
-        while end < len(self.text) and self.text[end] in "imsxuUR-":
-            end += 1
-        if self.text[end : end + 1] != ")" or end == self.at + 2:
-            return None
-        words, self.at = self.text[self.at + 2 : end], end + 1
-        return self.with_flags(flags, words)
-
-    def with_flags(self, flags: _Flags, words: str) -> _Flags:
-        on, _, off = words.partition("-")
-        values = [(letter in on or old) and letter not in off for letter, old in zip("six", flags, strict=True)]
-        if set(words) & set("mUR") or "u" in off:
-            self.untranslated(f"the flags {words!r}")
-        return _Flags(*values)
-
-    def quantified(self, body: Tree, flags: _Flags) -> Tree:
-        while True:
-            if flags[2]:
-                self.skip_verbose()
-            char = self.peek()
-            if char in ("*", "+", "?") and char:
-                self.at += 1
-                least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[char]
-            elif char == "{":
-                least, most = self.braces()
-            else:
-                return body
-            if self.peek() == "?":  # lazy: the same language
-                self.at += 1
-            body = tree_rep(body, least, most)
+    def set_flags(self, on: str, off: str, at: int) -> None:
+        if set(on + off) - set("imsxuUR"):
+            raise InvalidRegex("an unknown kind of group", at)
+        if set(on + off) & set("mUR") or "u" in off:
+            self.untranslated(f"the flags {on}{off and '-'}{off}")
+        self.flags = self.flags.union(on) - set(off)
 
     def braces(self) -> tuple[int, int | None]:
         begin = self.at
@@ -238,52 +150,31 @@ class _Parser:
 
     # -- atoms
 
-    def atom(self, flags: _Flags, depth: int) -> Tree:
+    def atom(self) -> Tree | None:
         begin = self.at
         char = self.take()
-        if char == "(":
-            return self.group(flags, depth)
-        if char == "[":
-            return chars(self.char_class(flags))
-        if char == ".":
-            return chars(_ALL_CHARS if flags[0] else ranges_minus(_ALL_CHARS, _NEWLINE))
-        if char == "\\":
-            return self.escape(flags)
-        if char in "*+?{":
-            raise InvalidRegex("nothing to repeat", begin)
-        return self.char(ord(char), flags)
+        match char:
+            case "(":
+                return self.group()
+            case "[":
+                return chars(self.char_class())
+            case ".":
+                return chars(EVERY if "s" in self.flags else WIDE_DOT)
+            case "\\":
+                return self.escape()
+            case "^" | "$":
+                return START if char == "^" else END
+            case "*" | "+" | "?" | "{":
+                raise InvalidRegex("nothing to repeat", begin)
+        return self.char(ord(char))
 
-    def char(self, code: int, flags: _Flags) -> Tree:
-        found = self.case(((code, code),), flags)
+    def char(self, code: int) -> Tree:
+        found = self.case(((code, code),))
         return text(chr(code)) if len(found) == 1 else chars(found)
 
-    def group(self, flags: _Flags, depth: int) -> Tree:
+    def escape(self) -> Tree:
         begin = self.at - 1
-        if self.peek() == "?":
-            self.at += 1
-            if self.peek() in ("=", "!") or self.peek(2) in ("<=", "<!"):
-                raise InvalidRegex("look-around is not supported", begin)
-            if self.peek() == "<" or self.peek(2) == "P<":
-                end = self.text.find(">", self.at)
-                if end < 0:
-                    raise InvalidRegex("a group's name does not end", begin)
-                self.at = end + 1
-            else:
-                end = self.text.find(":", self.at)
-                words = self.text[self.at : end] if end >= 0 else "?"
-                if set(words) - set("imsxuUR-"):
-                    raise InvalidRegex("an unknown kind of group", begin)
-                flags = self.with_flags(flags, words)
-                self.at = end + 1
-        body = self.alternation(flags, depth + 1)
-        if self.peek() != ")":
-            raise InvalidRegex("a group does not end", begin)
-        self.at += 1
-        return body
-
-    def escape(self, flags: _Flags) -> Tree:
-        begin = self.at - 1
-        ranges = self.escaped_class(flags)
+        ranges = self.escaped_class()
         if ranges is not None:
             return chars(ranges)
         if self.peek() in ("A", "z"):
@@ -295,25 +186,21 @@ class _Parser:
                 return Boundary(kind)
             self.untranslated("word boundaries")
             return EPS
-        return self.char(self.escaped_char(begin), flags)
+        return self.char(self.escaped_char(begin))
 
-    def escaped_class(self, flags: _Flags) -> Ranges | None:
-        char = self.peek()
-        if char in ("p", "P") and char:
-            begin = self.at
-            end = self.text.find("}", self.at) if self.peek(2)[1:] == "{" else self.at + 1
-            self.at = end + 1 if end >= 0 else len(self.text)
-            if self.search:
-                name = self.text[begin + 1 : self.at].strip("{}")
-                found = self.case(category(name.removeprefix("^")), flags)
-                return ranges_minus(_ALL_CHARS, found) if (char == "P") != name.startswith("^") else found
+    def property(self) -> Ranges:
+        begin, char = self.at, self.peek()
+        end = self.text.find("}", self.at) if self.peek(2)[1:] == "{" else self.at + 1
+        self.at = end + 1 if end >= 0 else len(self.text)
+        if not self.search:
             self.untranslated("Unicode classes")
-            return _ALL_CHARS
-        if char not in ("d", "D", "w", "W", "s", "S") or not char:
-            return None
-        self.at += 1
-        ranges = self.classes(char.lower())
-        return ranges_minus(_ALL_CHARS, ranges) if char.isupper() else ranges
+            return EVERY
+        name = self.text[begin + 1 : self.at].strip("{}")
+        found = self.case(category(name.removeprefix("^")))
+        return ranges_minus(EVERY, found) if (char == "P") != name.startswith("^") else found
+
+    def named(self, letter: str, *, negated: bool) -> Ranges:
+        return self.classes(letter)
 
     def escaped_char(self, begin: int) -> int:
         char = self.take()
@@ -335,7 +222,7 @@ class _Parser:
             raise InvalidRegex(f"unknown escape \\{char}", begin)
         return ord(char)
 
-    def char_class(self, flags: _Flags) -> Ranges:
+    def char_class(self) -> Ranges:
         begin = self.at - 1
         negated = self.peek() == "^"
         self.at += negated
@@ -349,45 +236,33 @@ class _Parser:
         while True:
             if self.peek() == "":
                 raise InvalidRegex("a character class does not end", begin)
-            if flags[2] and self.skip_verbose():
+            if self.skip():
                 continue
             two = self.peek(2)
             if two in _OPERATORS or (self.peek() == "]" and not first):
-                ranges = combined(operator, ranges, self.case(chars(found).args, flags))
+                ranges = combined(operator, ranges, self.case(chars(found).args))
                 operator, found = two, []
                 if two not in _OPERATORS:
                     break
                 self.at += 2
                 continue
-            found += self.class_item(flags)
+            found += self.class_item()
             first = False
         self.at += 1
-        return ranges_minus(_ALL_CHARS, ranges) if negated else ranges
+        return ranges_minus(EVERY, ranges) if negated else ranges
 
-    def class_item(self, flags: _Flags) -> Ranges:
-        if self.peek() == "[":
-            self.at += 1
-            return self.posix(flags) if self.peek() == ":" else self.char_class(flags)
-        low = self.class_char(flags)
-        if not isinstance(low, int):
-            return low
-        if self.peek() == "-" and self.peek(2)[1:] not in ("]", "-", ""):
-            self.at += 1
-            high = self.class_char(flags)
-            if not isinstance(high, int) or high < low:
-                raise InvalidRegex("a range in the wrong order", self.at)
-            return ((low, high),)
-        return ((low, low),)
+    def class_item(self) -> Ranges:
+        if self.peek() != "[":
+            return super().class_item()
+        self.at += 1
+        return self.posix() if self.peek() == ":" else self.char_class()
 
-    def class_char(self, flags: _Flags) -> int | Ranges:
-        begin = self.at
-        char = self.take()
-        if char != "\\":
-            return ord(char)
-        ranges = self.escaped_class(flags)
-        return ranges if ranges is not None else self.escaped_char(begin)
+    def odd_range(self, low: int | Ranges, high: int | Ranges, at: int) -> Ranges:
+        if isinstance(low, int):
+            return super().odd_range(low, high, self.at)
+        return both_sides(low, high)
 
-    def posix(self, flags: _Flags) -> Ranges:
+    def posix(self) -> Ranges:
         begin = self.at - 1
         end = self.text.find(":]", self.at)
         name = self.text[self.at + 1 : end]
@@ -397,11 +272,11 @@ class _Parser:
             raise InvalidRegex("an unknown class of characters", begin)
         self.at = end + 2
         pairs = zip(spelled[::2], spelled[1::2], strict=True)
-        ranges = self.case(tuple((ord(low), ord(high)) for low, high in pairs), flags)
-        return ranges_minus(_ALL_CHARS, ranges) if negated else ranges
+        ranges = self.case(tuple((ord(low), ord(high)) for low, high in pairs))
+        return ranges_minus(EVERY, ranges) if negated else ranges
 
-    def case(self, ranges: Ranges, flags: _Flags) -> Ranges:
-        return case_folded(ranges, wide=False) if flags[1] else ranges
+    def case(self, ranges: Ranges) -> Ranges:
+        return case_folded(ranges, wide=False) if "i" in self.flags else ranges
 
 
 def _is_number(text: str) -> bool:

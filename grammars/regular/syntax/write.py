@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from grammars.regular.languages import Ranges, Regular, ranges_minus
+from grammars.regular.printing import PatternPrinter
 from grammars.regular.syntax.character_classes import CATEGORIES, EVERY, SURROGATES, category
-from grammars.tree.quantifier import quantifier
 
 __all__ = ["written"]
 
@@ -24,24 +24,7 @@ def written(term: Regular, *, named: bool = False) -> str:
 
     ``named``: large classes are written with names such as ``\p{Nd}``, which Python's ``re`` does not know.
     """
-    args = term.args
-    match term.op:
-        case "chars":
-            return _class(args, named)
-        case "words":
-            each = ["".join(_spelled(char, _SYNTAX) for char in word) for word in sorted(args)]
-            return each[0] if len(each) == 1 else f"({'|'.join(each)})"
-        case "cat":
-            return "".join(written(part, named=named) for part in args)
-        case "alt":
-            return f"({'|'.join(written(part, named=named) for part in args)})" if args else _class((), named)
-    body, least, most = args
-    if (least, most) == (0, 0):
-        return ""
-    inner = written(body, named=named)
-    if body.op in ("cat", "rep") or (body.op == "words" and len(body.args) == 1 and len(*body.args) > 1):
-        inner = f"({inner})"
-    return inner + quantifier(least, most)
+    return (_NAMED if named else _PLAIN).pattern(term)
 
 
 @lru_cache(maxsize=1_000)
@@ -82,3 +65,10 @@ def _spelled(char: str, syntax: frozenset[str]) -> str:
     if code > 0xFFFF or (char.isprintable() and not (char in _OPERATORS and syntax is _CLASS_SYNTAX)):
         return char
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _word(word: str) -> str:
+    return "".join(_spelled(char, _SYNTAX) for char in word)
+
+
+_PLAIN, _NAMED = (PatternPrinter(partial(_class, named=named), _word, "(") for named in (False, True))

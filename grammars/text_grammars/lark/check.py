@@ -11,7 +11,8 @@ import difflib
 import re
 from collections.abc import Container, Iterable, Mapping
 
-from grammars.regular.syntax.rust import InvalidRegex, approximate_language
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import approximate_language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,

@@ -33,7 +33,8 @@ from grammars.regular.languages import (
     rep,
     text,
 )
-from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import NotTranslated, language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,

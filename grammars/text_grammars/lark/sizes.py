@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from grammars.regular.languages import Regular
-from grammars.regular.syntax.rust import InvalidRegex, approximate_language
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import approximate_language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from grammars.json_schema.build import Policy, ReportRow, Spelling, build
 from grammars.regular.languages import alt as regular_alt
 from grammars.regular.languages import text as regular_text
-from grammars.regular.syntax.rust import InvalidRegex
+from grammars.regular.syntax.parser import InvalidRegex
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.sizes import check_pattern
 from grammars.text_grammars.structural_tag.free_text import (

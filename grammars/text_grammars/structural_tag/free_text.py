@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grammars.regular.languages import surely_empty
-from grammars.regular.syntax.rust import InvalidRegex, approximate_language
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import approximate_language
 from grammars.regular.terms import derive
 from grammars.tree.nodes import (
     Alt,

@@ -6,7 +6,6 @@ it equal to what transformers loads from the same files.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from guided.hf.model.renderers import template_renderer
 from special_tokens.errors import TemplateError, TokenizerError
+from special_tokens.facts import json_object
 
 __all__ = ["HUB_FILES", "TokenizerFiles", "configurations", "is_readable"]
 
@@ -47,10 +47,10 @@ class TokenizerFiles:
 
     def __init__(self, folder: Path, name: str | None = None) -> None:
         self.name_or_path = name or str(folder)
-        config = _json(folder / "tokenizer_config.json")
+        config = json_object(folder / "tokenizer_config.json")
         listed = config.get("added_tokens_decoder")
         if listed is None:  # as older versions of transformers saved them
-            config |= _json(folder / "special_tokens_map.json")
+            config |= json_object(folder / "special_tokens_map.json")
         roles = dict.fromkeys((*_NAMED, *(key for key in config if key.endswith("_token"))))
         named = {key: text for key in roles if (text := _text(config.get(key)))}
         extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or ()
@@ -65,7 +65,7 @@ class TokenizerFiles:
         except Exception as error:  # the library raises bare exceptions
             place = str(folder / "tokenizer.json")
             raise TokenizerError(f"the tokenizers library cannot read it: {error}", place=place) from None
-        self._add(listed or {}, _json(folder / "added_tokens.json") if listed is None else {}, extra)
+        self._add(listed or {}, json_object(folder / "added_tokens.json") if listed is None else {}, extra)
 
     def _add(self, listed: Mapping[str, Any], older: Mapping[str, int], extra: Sequence[Any]) -> None:
         """Add the tokens that only the other files have; those with a special role are special."""
@@ -103,7 +103,7 @@ class TokenizerFiles:
 
 def configurations(folder: Path) -> SimpleNamespace:
     """Return ``config`` and ``generation_config`` of a folder, with the fields that guided reads; None where absent."""
-    config, generation = _json(folder / "config.json"), _json(folder / "generation_config.json")
+    config, generation = json_object(folder / "config.json"), json_object(folder / "generation_config.json")
     text = config.get("text_config") or {}
     made = SimpleNamespace(
         vocab_size=text.get("vocab_size", config.get("vocab_size")),
@@ -113,19 +113,6 @@ def configurations(folder: Path) -> SimpleNamespace:
         config=made if config else None,
         generation_config=SimpleNamespace(eos_token_id=generation.get("eos_token_id")) if generation else None,
     )
-
-
-def _json(path: Path) -> dict[str, Any]:
-    """The object in a file; an empty one where there is no file."""
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise TokenizerError(f"not valid JSON: {error}", place=str(path)) from None
-    if not isinstance(found, dict):
-        raise TokenizerError("not a JSON object", place=str(path))
-    return found
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import guided
-from grammars.regular.backtracking import no_nested_set_warnings
+from grammars.regular.syntax.python import no_nested_set_warnings
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest
 from special_tokens.errors import GrammarError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from grammars.limits.deadline import deadline
 from grammars.regular import terms
-from grammars.regular.backtracking import backtracking_steps
 from grammars.regular.subset_construction import SubsetAutomaton
 from grammars.regular.syntax.ecma import language
 from grammars.regular.terms import Regular, alt, cat, chars, inter, matches, neg, rep, words
@@ -99,48 +97,3 @@ def test_repeats_in_a_row_and_choices_in_a_row_are_read_at_once(pattern: str, te
 def test_a_long_search_ends_at_the_deadline() -> None:
     with deadline(-1.0), pytest.raises(SchemaError, match="deadline"):
         matches(language("^(?:[ab]{1,900}|[ac]{1,900})*b{2,900}$"), "ab" * 4_000)
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        r"^\d{4}-\d{2}-\d{2}$",
-        r"^[A-Za-z][A-Za-z0-9_]{0,63}$",
-        r"^[a-z0-9._%+-]+@[a-z0-9.-]+\.[a-z]{2,}$",
-        r"^[a-z]+(-[a-z]+)*$",
-        r"^(?=.*\d)(?=.*[a-z]).{8,64}$",
-        "foo",
-    ],
-)
-def test_usual_patterns_are_little_effort(pattern: str) -> None:
-    assert backtracking_steps(pattern, 64) < 20_000
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "^" + "a*" * 12 + "b$",
-        "^" + ".*a" * 9 + "b$",
-        r"^[\w.]+" * 7 + "@",
-        "(a+)+$",
-        "(a*)*b",
-        "(a|aa)+$",
-        "^(?:a|a.){60}$",
-        "^(a?){60}a{60}$",
-        "(?i)^(?:a+A)*b",
-        "(?i:a+)A+(?i:a+)A+(?i:a+)A+b",
-        "(?=(?:a+)+b)",
-        "[à-ü]+[à-ü]+[à-ü]+[à-ü]+[à-ü]+b",
-        "(?:(?:a{0,9}){0,9}){0,9}b",
-        "(?:" * 300 + "a" + ")*" * 300,
-    ],
-)
-def test_what_may_go_on_for_ever_is_much_effort(pattern: str) -> None:
-    begun = time.thread_time()
-    assert backtracking_steps(pattern, 80) > 50_000_000
-    assert time.thread_time() - begun < 4.0
-
-
-def test_what_cannot_be_read_is_no_effort() -> None:
-    assert backtracking_steps("[q", 80) == backtracking_steps(r"\p{L}", 80) == 0.0
-    assert not math.isnan(backtracking_steps("", 0))

@@ -16,7 +16,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from grammars.regular.languages import UNKNOWN, matches, shortest
-from grammars.regular.syntax.rust import InvalidRegex, NotTranslated, language
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import NotTranslated, language
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.check import COMMON, check
 from grammars.text_grammars.lark.convert import client_grammar, parse_source

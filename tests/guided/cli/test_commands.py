@@ -232,18 +232,6 @@ def test_check_refuses_a_stop_that_a_plan_would() -> None:
         check_request(body, tokens=engine.tokens, format=format, engine=engine)
 
 
-def test_the_portfolio_lists_and_writes_what_it_saw(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "config.json").write_text("{")
-    result = run("portfolio", "--models", tmp_path, "--json", tmp_path / "map.json")
-    assert result.exit_code == 0, result.exception
-    assert "skipped:" in result.output
-    assert (
-        "skipped"
-        in json.loads((tmp_path / "map.json").read_text())[next(iter(json.loads((tmp_path / "map.json").read_text())))]
-    )
-
-
 def test_tokens_reads_a_tokenizers_config_alone(run: Any, tmp_path: Path) -> None:
     added = {"5": {"content": "<|stop|>", "special": True}, "6": {"content": "<think>"}}
     config = {"added_tokens_decoder": added, "eos_token": "<|stop|>", "chat_template": "{{ messages }}"}
@@ -332,7 +320,6 @@ def test_tokens_says_of_each_field_how_it_is_known(run: Any, tmp_path: Path) -> 
         (["generate", "x", "--request", "[]"], "the request is no object"),
         (["generate", "x", "--request", '{"max_tokens": 5}', "-n", "3"], "--max-tokens together with a request"),
         (["generate", "x", "--trace", "no/such/folder/t.html"], "there is no folder 'no/such/folder'"),
-        (["portfolio", "--models", "no/such/folder"], "there is no folder 'no/such/folder'"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_one(
@@ -376,7 +363,7 @@ def test_wrong_usage_is_exit_code_two(run: Any) -> None:
     assert run("nothing").exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens", "portfolio", "shell", "trace"])
+@pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens", "shell", "trace"])
 def test_every_command_explains_itself_with_an_example(run: Any, command: str) -> None:
     assert f"Example: guided {command}" in " ".join(run(command, "--help").output.split())
 

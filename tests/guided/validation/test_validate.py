@@ -10,6 +10,7 @@ import pytest
 from grammars.values.constraints import JsonSchema
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
+from guided.engine.worker import Worker
 from guided.output.message import Message, MessageBuilder, Usage
 from guided.output.parser import ContentDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from guided.validation.validate import judge, violations
@@ -57,26 +58,6 @@ def test_where_no_one_could_judge_it_is_said_when_asked_for() -> None:
     assert found.startswith("not validated: jsonschema: ")
 
 
-def test_a_pattern_of_exponential_time_is_not_tried() -> None:
-    by_name = {v.validator: v for v in judge({"pattern": "^(a+)+$"}, "a" * 60 + "b")}
-    assert by_name["jsonschema"].is_valid is None
-
-
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        ({"type": "string", "not": {"pattern": "^" + "a*" * 12 + "b$"}}, "a" * 40),
-        ({"anyOf": [{"pattern": "^" + ".*a" * 9 + "b$"}, {"maxLength": 100}]}, "a" * 80),
-        ({"not": {"pattern": r"^[\w.]+" + r"[\w.]+" * 6 + "@"}}, "a" * 120),
-        ({"patternProperties": {"^" + ".*a" * 9 + "b$": False}}, {"a" * 80: 1}),
-        ({"items": {"pattern": "^a*a*a*b|a"}}, ["a" * 500] * 3),
-    ],
-)
-def test_repeats_in_a_row_are_not_tried_either(schema: Any, value: Any) -> None:
-    by_name = {v.validator: v for v in judge(schema, value)}
-    assert by_name["jsonschema"].is_valid is None
-
-
 def test_repeats_in_a_row_are_judged_on_short_texts() -> None:
     assert verdicts({"pattern": "^.*a.*b.*c$"}, "xaxbxc") == [True]
     assert verdicts({"pattern": r"^[a-z.]+@[a-z.]+\.[a-z]{2,}$"}, "a" * 60 + "@b") == [False]
@@ -111,31 +92,25 @@ NULLS = {"n": {"oneOf": [{"type": "null"}, {"$ref": "#/$defs/n"}]}}
     ],
     ids=str,
 )
-def test_a_schema_that_leads_to_itself_without_end_has_no_verdict_at_any_depth(
+def test_a_schema_that_leads_to_itself_without_end_has_no_verdict(
     schema: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The recursion ends in Python: in the Rust of a library it would be a panic, which is no `Exception`."""
-
-    def below(frames: int) -> Any:
-        return below(frames - 1) if frames else judge(schema, [])
-
-    for frames in range(40):
-        by_name = {v.validator: v for v in below(frames)}
-        assert by_name["jsonschema"].is_valid is None
-        assert by_name["jsonschema"].failure.startswith("RecursionError")
+    (verdict,) = judge(schema, [])
+    assert verdict.is_valid is None
+    assert verdict.failure.startswith("RecursionError")
     assert capfd.readouterr().err == ""
 
 
 def test_an_error_is_no_verdict_and_an_interrupt_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     def ends(error: BaseException) -> None:
-        def check(*_: Any) -> Any:
+        def ask(*_: Any, **__: Any) -> Any:
             raise error
 
-        monkeypatch.setattr("guided.validation.validate.by_jsonschema", check)
+        monkeypatch.setattr(Worker, "ask", ask)
 
-    ends(OSError("broken\nin two"))
+    ends(OSError("no process"))
     (verdict,) = judge({}, 1)
-    assert (verdict.is_valid, verdict.failure) == (None, "OSError: broken")
+    assert (verdict.is_valid, verdict.failure) == (None, "OSError: no process")
     ends(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         judge({}, 1)

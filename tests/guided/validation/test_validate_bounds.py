@@ -1,26 +1,23 @@
-"""Validation always ends: by avoiding repeated work, or by a time limit."""
+"""Validation always ends: its worker process is killed at its limit."""
 
 from __future__ import annotations
 
 import random
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import jsonschema
 import pytest
 
 from grammars.limits.time_limits import time_limits, use_time_limits
-from grammars.regular.backtracking import backtracking_steps
 from grammars.values.constraints import JsonSchema
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
+from guided.engine.worker import Worker
 from guided.output.message import MessageBuilder, Usage
 from guided.output.parser import ContentDelta
-from guided.validation import validate_python
 from guided.validation.validate import NOT_VALIDATED, Verdict, judge
 from tests.judges.plans import plan_of
 
@@ -43,38 +40,6 @@ def by_name(schema: Any, value: Any, **documents: Any) -> dict[str, Verdict]:
     return found
 
 
-def chain(length: int, step: Any, end: Any) -> dict[str, Any]:
-    """Definitions that each refer to the next by ``step``, the last of them ``end``."""
-    defs = {str(i): step({"$ref": f"#/$defs/{i + 1}"}) for i in range(length)}
-    return {"$ref": "#/$defs/0", "$defs": {**defs, str(length): end}}
-
-
-STEPS = {
-    "allOf": lambda to: {"allOf": [to, dict(to)]},
-    "anyOf": lambda to: {"anyOf": [{"allOf": [to, False]}, dict(to)]},
-    "not": lambda to: {"not": {"anyOf": [to, dict(to), dict(to)]}},
-    "if": lambda to: {"if": to, "then": dict(to), "else": dict(to)},
-    "oneOf": lambda to: {"oneOf": [{"not": to}, dict(to)]},
-}
-
-
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("value", ["yes", "no"])
-def test_a_reference_is_followed_once_for_each_value(step: str, value: str) -> None:
-    """An even number of negations means none; the others pass on what the end says, or always hold."""
-    schema = chain(30, STEPS[step], {"const": "yes"})
-    short = chain(2, STEPS[step], {"const": "yes"})
-    kind: Any = jsonschema.Draft202012Validator
-    assert by_name(schema, value)["jsonschema"].is_valid is kind(short).is_valid(value)
-
-
-def test_a_collection_of_garbage_is_not_the_work_of_the_value_it_falls_into(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes as long as the process has objects, and comes when it comes."""
-    clock = iter([0.0, 0.001, *(3.0 + 0.001 * i for i in range(1_000))])
-    monkeypatch.setattr(validate_python.time, "thread_time", lambda: next(clock))
-    assert by_name({"items": {"type": "integer"}}, [1, 2, 3])["jsonschema"].is_valid is True
-
-
 @pytest.mark.usefixtures("soon")
 def test_what_doubles_without_references_is_left_without_an_opinion() -> None:
     """Each level asks twice what is evaluated below it."""
@@ -83,54 +48,22 @@ def test_what_doubles_without_references_is_left_without_an_opinion() -> None:
         schema = {"allOf": [schema, True], "unevaluatedProperties": False}
     found = by_name(schema, {"a": 1})
     assert found["jsonschema"].is_valid is None
-    assert found["jsonschema"].failure == "Unfinished: not finished within 0.3 s of processor time"
+    assert found["jsonschema"].failure == "Unfinished: more than 0.3 s of processor time"
 
 
 @pytest.mark.usefixtures("soon")
-@pytest.mark.parametrize("pattern", ["(?=(a+)+$)b?", "(?<=a)(a|a)+$", r"(a+)\1+$", r"(?<=\p{L})(a|a)+$"])
-def test_a_slow_pattern_with_look_around_is_not_tried(pattern: str) -> None:
-    found = by_name({"type": "string", "pattern": pattern}, "a" * 50_000 + "!")
-    assert found["jsonschema"].is_valid is None
+@pytest.mark.parametrize("pattern", ["(?=(a+)+$)b?", "(?<=a)(a|a)+$", r"(a+)\1+$"])
+def test_a_slow_pattern_is_ended_and_the_next_value_judged(pattern: str) -> None:
+    found = by_name({"type": "string", "pattern": pattern}, "a" * 50_000 + "!")["jsonschema"]
+    assert found.failure == "Unfinished: more than 0.3 s of processor time"
+    assert by_name({"pattern": pattern}, 5)["jsonschema"].is_valid is True
 
 
-def test_long_lists_of_objects_are_compared_by_their_keys() -> None:
-    values = [{"a": [i, {"b": i}]} for i in range(2_000)]
+def test_long_lists_of_objects_are_compared_too() -> None:
+    values = [{"a": [i, {"b": i}]} for i in range(300)]
     assert by_name({"uniqueItems": True}, values)["jsonschema"].is_valid is True
     assert by_name({"uniqueItems": True}, [*values, {"a": [7.0, {"b": 7}]}])["jsonschema"].is_valid is False
     assert by_name({"items": {"enum": values[::-1]}}, values)["jsonschema"].is_valid is True
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_what_is_remembered_changes_no_verdict(seed: int) -> None:
-    """Random definitions that refer to later ones and, below a key, to any: as the library says without our checks."""
-    at = random.Random(seed)
-
-    def schema(depth: int, after: int) -> Any:
-        pick = at.randrange(9 if depth else 3)
-        below = lambda: schema(depth - 1, after)  # noqa: E731
-        match pick:
-            case 0:
-                return {"type": at.choice(["integer", "string", "object"])}
-            case 1:
-                return {"enum": at.sample([1, 1.5, "a", True, None, {}, {"a": 1}], 3)}
-            case 2:
-                return {"$ref": f"#/$defs/{at.randrange(after, 6)}"} if after < 6 else {"minimum": 1}
-            case 3:
-                return {at.choice(["allOf", "anyOf", "oneOf"]): [below(), below(), below()]}
-            case 4:
-                return {"not": below()}
-            case 5:
-                return {"if": below(), "then": below(), "else": below()}
-            case 6:
-                return {"anyOf": [below(), below()], "unevaluatedProperties": below()}
-            case _:
-                key, to = at.choice("ab"), {"$ref": f"#/$defs/{at.randrange(6)}"}
-                return {"properties": {key: to}, "additionalProperties": below()}
-
-    whole = {"$ref": "#/$defs/0", "$defs": {str(i): schema(3, i + 1) for i in range(6)}}
-    kind: Any = jsonschema.Draft202012Validator
-    for value in (1, 1.5, "a", True, None, {}, {"a": 1}, {"b": {"a": 1}}, {"a": {"a": {}}, "b": 1, "c": "a"}):
-        assert by_name(whole, value)["jsonschema"].is_valid is kind(whole).is_valid(value), (whole, value)
 
 
 def test_errors_below_a_reference_tell_the_place_of_each() -> None:
@@ -209,17 +142,6 @@ def test_a_document_may_be_true() -> None:
 # -- what is said
 
 
-@pytest.mark.parametrize("pattern", ["^[[:alpha:]]", "[a&&b]", "[+--a]", "x[~~|]"])
-def test_a_clients_pattern_makes_no_warning(pattern: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        backtracking_steps.cache_clear()
-        for schema in {"pattern": pattern}, {"patternProperties": {pattern: True}, "additionalProperties": False}:
-            assert by_name(schema, {"a": 1})["jsonschema"].is_valid is not None
-        assert backtracking_steps(pattern, 10) > 0
-        assert by_name({"format": "regex"}, pattern)["jsonschema"].is_valid is True
-
-
 @pytest.mark.parametrize("unique", [False, True])
 def test_a_message_says_that_no_one_judged_it(engine: Engine, monkeypatch: pytest.MonkeyPatch, unique: bool) -> None:
     """As a note where the masks alone guarantee it; otherwise the value is not returned."""
@@ -227,10 +149,10 @@ def test_a_message_says_that_no_one_judged_it(engine: Engine, monkeypatch: pytes
     plan = plan_of(engine, response_format=JsonSchema(schema))
     assert bool(plan.schema_report.relaxed) is unique
 
-    def never(*_: Any) -> Any:
+    def never(*_: Any, **__: Any) -> Any:
         raise TimeoutError("not finished")
 
-    monkeypatch.setattr("guided.validation.validate.by_jsonschema", never)
+    monkeypatch.setattr(Worker, "ask", never)
     builder = MessageBuilder(plan)
     builder.add([ContentDelta('[{"a": 1}]')])
     message = builder.message(ended=True, usage=Usage(), guidance=Guidance())

@@ -11,7 +11,7 @@ from jsonschema_specifications import REGISTRY
 from grammars.json_schema.document.dialects import dialect_of
 from grammars.values.json_pointer import pointer_of
 from guided.validation import validate
-from guided.validation.validate import Verdict, needed_documents
+from guided.validation.validate import Verdict, readable
 
 try:
     import jsonschema_rs
@@ -33,7 +33,7 @@ _MOST = 20
 def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None) -> tuple[Verdict, ...]:
     """Return the verdicts of both; what takes the first one too long is not asked of the second, which has no limit."""
     found = validate.judge(schema, value, documents=documents)
-    has_no_end = ("Unfinished: not finished", "RecursionError")
+    has_no_end = ("Unfinished: ", "RecursionError")
     if jsonschema_rs is None or not found or found[0].failure.startswith(has_no_end):
         return found
     try:
@@ -46,13 +46,12 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
 
 def _violations(schema: Any, value: Any, documents: Mapping[str, Any]) -> list[str]:
     dialect = dialect_of(schema)
-    needed = needed_documents(schema, documents)
-    others = [(uri, validate._document(one, dialect_of(one, dialect))) for uri, one in needed.items()]
+    schema, others = readable(schema, documents, as_we_do=False)
     validator = getattr(jsonschema_rs, _KINDS[dialect.order])(
-        validate._readable(schema, dialect),
+        schema,
         validate_formats=True,
         retriever=lambda uri: REGISTRY[uri.removesuffix("#")].contents,
-        registry=jsonschema_rs.Registry(others) if others else None,
+        registry=jsonschema_rs.Registry(list(others.items())) if others else None,
         pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000_000),
     )
     errors = islice(validator.iter_errors(value), _MOST)

@@ -1,0 +1,45 @@
+"""The job that compiles grammars on trial in a worker process, see `guided.engine.worker_child`; never imported.
+
+A request is ``{"grammar", "vocab_size", "limits"}``.  In the answer, ``{"error"}``, null means that it compiles.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+import llguidance
+
+
+def answer_to(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the engine's error for a grammar (null if it compiles)."""
+    limits = llguidance.LLParserLimits(verbose_errors=False, **request["limits"])
+    tokenizer = tokenizer_of(request["vocab_size"])
+    matcher = llguidance.LLMatcher(tokenizer, request["grammar"], log_level=0, limits=limits)
+    error = str(matcher.get_error()) if matcher.is_error() else None
+    if error is None:
+        matcher.compute_bitmask()  # its cost counts; the caller reports a grammar without a sentence
+    return {"error": error}
+
+
+@lru_cache(maxsize=4)
+def tokenizer_of(vocab_size: int) -> Any:
+    """Return a tokenizer with every byte and ``vocab_size`` ids: the cost of compiling does not depend on its words."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in printable]
+    alphabet = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    ids = {alphabet[b]: b for b in range(256)}
+    model = {"type": "BPE", "vocab": ids, "merges": []}
+    end = {"id": 256, "content": "<|end|>", "special": True}
+    end |= dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    body: dict[str, Any] = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [end],
+        "normalizer": None,
+    }
+    body |= {"pre_tokenizer": level, "post_processor": None, "decoder": level, "model": model}
+    return llguidance.LLTokenizer(json.dumps(body), n_vocab=max(vocab_size, 300), eos_token=[256])
