@@ -146,6 +146,12 @@ def test_values_of_other_types(model: tuple[Inference, Engine], schema: Any, tex
         assert arguments_of(model, plan, written(text, "b")) == {"x": value, "y": "b"}
 
 
+def test_a_value_of_another_type_is_read_between_the_delimiters(model: tuple[Inference, Engine]) -> None:
+    plan = plan_of(model, TYPES, {"type": "integer"})
+    text = written('<![CDATA[{"n": 1, "s": "a < b"}]]>', "<![CDATA[5]]>")
+    assert arguments_of(model, plan, text) == {"x": {"n": 1, "s": "a < b"}, "y": 5}
+
+
 def test_what_python_prints_is_read(model: tuple[Inference, Engine]) -> None:
     plan = plan_of(model, TYPES, {"type": "array"})
     text = written("{'n': 1, 's': None}", "['a', True]")

@@ -227,7 +227,9 @@ class DelimitedValues(RawValues):
 
     def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
         if (yield from reader.try_literal(marked(reader, self.opening))):
-            yield from _read_text(reader, marked(reader, self.closing))
+            closing = marked(reader, self.closing)
+            is_text = "string" in parameter.types  # without masks other values stand there as well
+            yield from _read_text(reader, closing) if is_text else _read_whole(reader, parameter, closing)
             yield from reader.literal(end)
         elif self.plain == NONE:
             yield from JsonValues(self.words).read(reader, parameter, end)
