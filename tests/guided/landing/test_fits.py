@@ -218,7 +218,7 @@ def refused(found: OwnAnswer, most: int) -> int | None:
     return None
 
 
-#: Cases in which the search sees no end as short as the model's own: 4 of 27,440 answers, with at most one token to spare.
+#: Where the search sees no end as short as the model's own: 4 of 27,440 answers, with at most one token to spare.
 KNOWN = {("devstral_small", True, 3), ("gemma4", True, 4), ("hermes3", False, 5)}
 
 MODES = ("required", "auto", "named", "format", "reason", "json", "text")
