@@ -8,12 +8,15 @@ bytes, or the pickled error.  Both ends are one installation, and nothing of a c
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+if hasattr(os, "nice"):
+    os.nice(5)  # where processors are short, streams go first
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the packages of the parent, installed or not
 
 
