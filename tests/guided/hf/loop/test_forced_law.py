@@ -242,12 +242,13 @@ def test_overridden_counts_by_the_models_own_scores_wherever_they_are_asked_for(
 
 def test_n_answers_share_one_prefill(tiny_guide: Any) -> None:
     fed: list[int] = []
+    tiny_guide.generate(CHATS[:2], max_tokens=1, reuse=False)  # what the model can is tried first
     hook = tiny_guide.model.register_forward_pre_hook(
         lambda module, args, kwargs: fed.append(kwargs["input_ids"].numel()), with_kwargs=True
     )
     try:
         sampling = [Sampling(temperature=1.0, seed=3, n=3), Sampling(temperature=1.0, seed=4)]
-        messages = tiny_guide.generate(CHATS[:2], sampling=sampling, max_tokens=6)
+        messages = tiny_guide.generate(CHATS[:2], sampling=sampling, max_tokens=6, reuse=False)
     finally:
         hook.remove()
     assert len(messages) == 4
