@@ -421,13 +421,15 @@ def test_a_stream_that_is_dropped_keeps_its_row_at_once(tiny_guide: Any) -> None
 
 def test_an_answer_is_not_lost_where_its_row_cannot_be_kept(tiny_guide: Any, monkeypatch: Any, caplog: Any) -> None:
     from guided.hf.cache.kv_cache import RowKV
+    from guided.hf.cache.packed_kv import PackedKV
 
     def full(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("no memory left")
 
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     expected = guide.generate(["hello", "you"], sampling=Sampling(temperature=0), max_tokens=9, reuse=False)
-    monkeypatch.setattr(RowKV, "take", full)
+    for kind in (RowKV, PackedKV):
+        monkeypatch.setattr(kind, "take", full)
     found = guide.generate(["hello", "you"], sampling=Sampling(temperature=0), max_tokens=9)
     assert [m.token_ids for m in found] == [m.token_ids for m in expected]
     assert "rows could not be kept: OutOfMemoryError: no memory left" in caplog.text
@@ -447,6 +449,7 @@ def test_a_row_that_an_error_left_half_moved_is_not_kept(tiny_guide: Any, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr(RowLayer, "select_rows", breaks)
+        patch.setattr("guided.hf.loop.prepare.packs", lambda *_, **__: False)
         with pytest.raises(torch.OutOfMemoryError):
             guide.generate(["hello", "tell me why"], sampling=Sampling(temperature=1.0, n=2, seed=1), max_tokens=9)
     assert guide.cache_stats().rows == 0
