@@ -18,7 +18,7 @@ from guided.hf.cache.step_kv import CACHE_NAMES, cache_of
 from guided.hf.masks.transfer import on_device
 from special_tokens.errors import ModelError
 
-__all__ = ["AppendKV", "KVCache", "RowKV", "Rows", "TakenRow"]
+__all__ = ["AppendKV", "CachedRows", "KVCache", "RowKV", "TakenRow"]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _Forward:
         return out.logits[:, -size:], cache_of(out), last_columns(seen, size)
 
 
-class Rows:
+class CachedRows:
     """The part that the caches share: the ids of the rows, and the checks of chunks."""
 
     def __init__(self, model: Any, rows: int) -> None:
@@ -161,7 +161,7 @@ class Rows:
         return len(self) - 1
 
 
-class RowKV(Rows):
+class RowKV(CachedRows):
     """A cache whose rows have lengths of their own: for models of full, sliding or chunked attention.
 
     Any beginning of a row that was taken out can be put in.
@@ -240,7 +240,7 @@ class RowKV(Rows):
         return sum(_size_of((layer.keys, layer.values)) for layer in self._cache.stored())
 
 
-class AppendKV(Rows):
+class AppendKV(CachedRows):
     """The cache that the model's own forward makes, for hybrid and recurrent models: all chunks of equal length.
 
     Needs ``Abilities.several`` for chunks of several tokens after the first, ``Abilities.snapshot`` for take and put.

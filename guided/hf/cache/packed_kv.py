@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache
 
-from guided.hf.cache.kv_cache import Rows, TakenRow
+from guided.hf.cache.kv_cache import CachedRows, TakenRow
 from guided.hf.cache.packed_attention import ARGUMENT, PackedRow, register
 from guided.hf.cache.row_layers import room_for
 from guided.hf.masks.transfer import on_device
@@ -41,7 +41,7 @@ class _Writer(Cache):
         return query_length, 0
 
 
-class PackedKV(Rows):
+class PackedKV(CachedRows):
     """A cache of rows of any lengths, for models that `packing_of` finds right (see `KVCache`)."""
 
     def __init__(self, model: Any, rows: int) -> None:

@@ -12,7 +12,7 @@ import torch
 from guided.hf.cache.kv_cache import KVCache, RowKV
 from guided.hf.cache.packed_attention import NAME
 from guided.hf.cache.packed_kv import PackedKV
-from guided.hf.cache.self_test import Trial, attention_of, short_error
+from guided.hf.cache.self_test import CacheTrial, attention_of, short_error
 from special_tokens.errors import ModelError
 
 __all__ = ["packs", "why_not_packed"]
@@ -66,7 +66,7 @@ def why_not_packed(model: Any) -> str:
     if kinds is not None and not _LAYERS.issuperset(kinds):
         return f"it has layers of {', '.join(sorted(set(kinds) - _LAYERS))}"
     try:
-        trial, made = Trial(model), list[PackedKV]()
+        trial, made = CacheTrial(model), list[PackedKV]()
 
         def make(model: Any, rows: int) -> KVCache:
             made.append(PackedKV(model, rows))

@@ -17,7 +17,7 @@ import torch
 
 from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV
 
-__all__ = ["Abilities", "Trial", "abilities_of", "attention_of", "short_error"]
+__all__ = ["Abilities", "CacheTrial", "abilities_of", "attention_of", "short_error"]
 
 #: The error of the control, relative to the logits, from which on the model is not judged at all.
 _MOST_NOISE = {torch.float32: 1e-3, torch.float64: 1e-3}
@@ -75,7 +75,7 @@ def _test(model: Any) -> Abilities:
     if _turns_by_length(model.config.get_text_config(decoder=True)):
         return Abilities(notes=(f"{name} turns its positions by the length of the text: decoded step by step",))
     try:
-        trial = Trial(model)
+        trial = CacheTrial(model)
     except torch.OutOfMemoryError:
         raise  # it says nothing of the model
     except Exception as error:  # models may raise anything: it is the answer
@@ -139,7 +139,7 @@ def short_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).splitlines()[0][:100] if str(error) else ''}".rstrip(": ")
 
 
-class Trial:
+class CacheTrial:
     """The forwards of one self-test: each check returns its largest error, relative to the logits."""
 
     def __init__(self, model: Any) -> None:
