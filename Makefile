@@ -10,7 +10,7 @@ BENCH_DATA := bfcl-eval==2026.3.23
 # Test processes; each needs about two gigabytes.
 JOBS ?= 2
 
-.PHONY: help setup demo test test-slow test-engine lint format tokenizers bench bench-peers bench-schema clean
+.PHONY: help setup demo serve test test-slow test-engine test-clients lint format tokenizers bench bench-peers bench-schema clean
 
 help:  ## this list
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -27,6 +27,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)  ## the main job on the embedded model, streamed to the terminal
 	$(BIN)/guided demo
+
+serve: $(STAMP)  ## OpenAI's endpoints on the embedded model, on port 8000
+	$(BIN)/guided serve
 
 test: $(STAMP) lint  ## lint, and every test that is not marked slow (minutes)
 	$(BIN)/python -m pytest -n $(JOBS)
@@ -47,6 +50,16 @@ test-engine: $(STAMP)  ## grammars and core on the oldest and on the newest llgu
 	  build/engine/bin/python -c 'from importlib.metadata import version; print("llguidance", version("llguidance"))' && \
 	  build/engine/bin/python -m pytest -n $(JOBS) $(ENGINE_TESTS) || exit 1; \
 	done
+
+# Clients of OpenAI's API, unmodified, each in an environment of its own.
+CLIENTS := openai pydantic-ai-slim[openai] langchain-openai instructor litellm
+
+test-clients: $(STAMP)  ## `guided serve` as five client libraries see it
+	for client in $(CLIENTS); do \
+	  folder=build/clients/$$(echo "$$client" | sed 's/-slim.*//; s/-/_/g') && $(BIN)/python -m venv $$folder && \
+	  $$folder/bin/python -m pip install --quiet "$$client" || exit 1; \
+	done
+	$(BIN)/python tests/clients/run.py build/clients
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 
     python benchmarks/landing_answers.py random      # plans of benchmarks/landing.py, sampled at random
     python benchmarks/landing_answers.py embedded    # the same plans written by the embedded model
+    python benchmarks/landing_answers.py batch       # texts of benchmarks/extraction.py, 32 rows in one batch
     python benchmarks/landing_answers.py reserve     # reasoning and JSON, the least number of tokens and 40 more
     python benchmarks/landing_answers.py extraction  # texts of benchmarks/extraction.py at 40, 80 and 160 tokens
     python benchmarks/landing_answers.py calls       # calls of benchmarks/tool_calls.py at 40, 80 and 160 tokens
@@ -14,6 +15,7 @@ the shortest answer leaves over at the beginning.  *embedded*: the embedded mode
 a budget, each of a plan drawn from all kinds; processor time of a near step, and of a forward of one token.  In both
 the garbage collector does not walk what the process holds before an answer (``gc.freeze``): walks of all that has been
 imported take a quarter of a second, and come with any work that allocates.  *no limit*: a row without a limit.
+*batch*: the share of a batch's processor time that landing takes, its 32 rows together.
 *reserve*: required strings that the answer leaves empty, without and with what is kept for them.  *extraction* and
 *calls*: answers that are whole, of those whose shortest answer fits, and answers that are whole and exactly right, with
 landing and without; those that are right as far as they go but were cut (``message.ok`` is False) are counted apart.
@@ -101,7 +103,7 @@ def write(
             token = row.landing_token() if chosen is None else chosen  # type: ignore[assignment]
             if token != order[0]:
                 row.note_landing(order[0])
-        is_near = is_tried and not landing.control.is_far
+        is_near = is_tried and landing.control._here.credit <= 0
         us["near" if is_near else far].append(1e6 * (time.thread_time() - begun))
         us["changed" if token != order[0] else "kept"].append(not is_near)
         row.extend([token])
@@ -237,6 +239,23 @@ def embedded(options: argparse.Namespace) -> None:
         print(f"- not whole: {line}")
 
 
+def batch(options: argparse.Namespace) -> None:
+    torch.set_num_threads(1)
+    guide, cases = guided.demo(), extraction_cases(32, seed=options.seed)
+    chats, plan_of = [case.prompt for case in cases], [guide.plan(response_format=case.schema) for case in cases]
+    near = row_loop.land = Watch(loop_landing.land)  # type: ignore[assignment]
+    body = []
+    for most in (40, 100):
+        guide.generate(chats, plan_of, max_tokens=most, landing=False)  # the prompts are kept, the plans compiled
+        near.us.clear()
+        begun = time.thread_time()
+        found = guide.generate(chats, plan_of, max_tokens=most, temperature=1.0, seed=options.seed)
+        spent, tokens = 1e6 * (time.thread_time() - begun), sum(len(message.token_ids) for message in found)
+        landed = sum(message.landed is not None for message in found)
+        body.append((most, landed, f"{sum(near.us) / tokens:,.0f}", f"{sum(near.us) / spent:.1%}"))
+    print(table(("max_tokens", "of 32 landed", "landing, us a token", "of all time"), body))
+
+
 def at_budgets(guide: Any, plan_of: dict[str, Plan], run: Callable[..., Iterator[tuple[str, Any, bool]]]) -> str:
     """Return the table of whole and right answers at three budgets; ``run`` yields a case's id, answer and verdict."""
     least = {case: guide.min_tokens(plan) for case, plan in plan_of.items()}
@@ -286,7 +305,8 @@ def calls(options: argparse.Namespace) -> None:
     print(at_budgets(guide, plan_of, run))
 
 
-PARTS = {"random": random_answers, "embedded": embedded, "reserve": reserve, "extraction": extraction, "calls": calls}
+PARTS = {"random": random_answers, "embedded": embedded, "batch": batch, "reserve": reserve, "extraction": extraction,
+         "calls": calls}  # fmt: skip
 
 
 def main() -> None:

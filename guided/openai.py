@@ -15,7 +15,7 @@ from guided.output.message import Message
 from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallStart
 from guided.sampling import TokenLogprob
 
-__all__ = ["Deltas", "Head", "TokenBytes", "completion", "usage_object"]
+__all__ = ["Deltas", "Head", "TokenBytes", "completion", "end_of", "extras", "logprobs_object", "usage_object"]
 
 #: The bytes of a token by its id.
 TokenBytes: TypeAlias = Callable[[int], bytes]
@@ -52,12 +52,12 @@ def completion(
         {
             "index": i,
             "message": message.to_openai(),
-            **_end_of(message),
-            "logprobs": _logprobs(message.logprobs, token_bytes),
+            **end_of(message),
+            "logprobs": logprobs_object(message.logprobs, token_bytes),
         }
         for i, message in enumerate(messages)
     ]
-    return head.object("chat.completion", choices, usage=usage_object(messages), **_extras(messages, ignored))
+    return head.object("chat.completion", choices, usage=usage_object(messages), **extras(messages, ignored))
 
 
 class Deltas:
@@ -100,7 +100,7 @@ class Deltas:
             if delta is not None:
                 chunks.append(self._chunk(index, delta))
         if chunks and logprobs:
-            chunks[-1]["choices"][0]["logprobs"] = _logprobs(logprobs, self._token_bytes)
+            chunks[-1]["choices"][0]["logprobs"] = logprobs_object(logprobs, self._token_bytes)
         return chunks
 
     def last(
@@ -115,10 +115,10 @@ class Deltas:
             for j, call in enumerate(message.tool_calls):
                 if (i, j) in self._held:
                     chunks.append(self._chunk(i, {"tool_calls": [{"index": j, **call.to_openai()}]}))
-            rest = _logprobs(message.logprobs and message.logprobs[sent[i] :], self._token_bytes)
-            chunks.append(self._chunk(i, {}, **_end_of(message), logprobs=rest))
+            rest = logprobs_object(message.logprobs and message.logprobs[sent[i] :], self._token_bytes)
+            chunks.append(self._chunk(i, {}, **end_of(message), logprobs=rest))
         if chunks:
-            chunks[-1] |= _extras(messages, ignored)
+            chunks[-1] |= extras(messages, ignored)
         if self._with_usage:
             chunks.append(self._head.object("chat.completion.chunk", [], usage=usage_object(messages)))
         return chunks
@@ -138,7 +138,8 @@ def _delta(event: Event) -> dict[str, Any] | None:
     return None
 
 
-def _end_of(message: Message) -> dict[str, Any]:
+def end_of(message: Message) -> dict[str, Any]:
+    """Return the fields of a choice that say how its answer ended."""
     end: dict[str, Any] = {"finish_reason": message.finish_reason}
     if message.stop_reason is not None:
         end["stop_reason"] = message.stop_reason
@@ -171,7 +172,8 @@ def usage_object(messages: Sequence[Message]) -> dict[str, Any]:
     }
 
 
-def _extras(messages: Sequence[Message], ignored: Sequence[str]) -> dict[str, Any]:
+def extras(messages: Sequence[Message], ignored: Sequence[str]) -> dict[str, Any]:
+    """Return the key ``guided`` with the fields that OpenAI does not have; nothing where there are none."""
     found = {
         "ignored": list(ignored),
         "notes": sorted({note for message in messages for note in message.notes}),
@@ -181,7 +183,8 @@ def _extras(messages: Sequence[Message], ignored: Sequence[str]) -> dict[str, An
     return {"guided": found} if found else {}
 
 
-def _logprobs(found: Sequence[TokenLogprob] | None, token_bytes: TokenBytes) -> dict[str, Any] | None:
+def logprobs_object(found: Sequence[TokenLogprob] | None, token_bytes: TokenBytes) -> dict[str, Any] | None:
+    """Return the ``logprobs`` of a choice; None where none were asked for."""
     if found is None:
         return None
 

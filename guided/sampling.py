@@ -45,7 +45,8 @@ class Sampling:
     ``temperature`` 0 is greedy.  ``repetition_penalty`` applies to tokens of prompt and answer, ``presence_penalty``
     and ``frequency_penalty`` to those of the answer only; ``logit_bias`` maps token ids to what is added to their
     logits.  ``n`` is the number of answers per prompt.  ``logprobs`` requests the log-probability of each generated
-    token and of this many top tokens.  Raises `RequestError` for values that are out of range or contradict each other.
+    token and of this many top tokens.  Without a temperature several answers are sampled, at 1.0 if the model is
+    greedy.  Raises `RequestError` for values that are out of range.
     """
 
     temperature: float | None = None
@@ -83,13 +84,6 @@ class Sampling:
                 raise RequestError(
                     f"{shown(bias)} is out of range", place=f"logit_bias[{token}]", expected="-100 to 100"
                 )
-        if self.n > 1 and _is_greedy(1.0 if self.temperature is None else self.temperature, self.top_k):
-            greedy = "top_k 1" if self.top_k == 1 else f"temperature {self.temperature:g}"
-            raise RequestError(
-                f"{greedy} and n={self.n} contradict each other",
-                place="n",
-                hint="greedy answers are all the same: sample, or set n=1",
-            )
 
 
 #: Name, minimum, maximum, and the range in words.
@@ -193,7 +187,7 @@ def sampling_of(options: dict[str, Any]) -> Sampling:
 def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int) -> tuple[RowSampling, ...]:
     """Return the ``n`` rows of one request; ``defaults`` are the fields that the model's generation config sets.
 
-    Raises `RequestError` for ids outside the vocabulary and for ``n`` above 1 with greedy decoding.
+    Raises `RequestError` for ids outside the vocabulary.
     """
 
     def setting(name: str, neutral: float) -> Any:
@@ -205,7 +199,7 @@ def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int)
     temperature = sampling.temperature
     if temperature is None:
         wants = any(getattr(sampling, name) is not None for name in ("top_p", "top_k", "min_p"))
-        sampled = wants or bool(defaults.get("do_sample"))
+        sampled = wants or bool(defaults.get("do_sample")) or sampling.n > 1
         temperature = (defaults.get("temperature") or 1.0) if sampled else 0.0
     row = RowSampling(
         temperature=float(temperature),
@@ -218,9 +212,6 @@ def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int)
         logit_bias=_bias(sampling.logit_bias, vocab_size),
         logprobs=sampling.logprobs,
     )
-    if row.is_greedy and sampling.n > 1:
-        hint = "give a top_k other than 1" if row.top_k == 1 else "give a temperature above 0"
-        raise RequestError(f"n={sampling.n}, but this model answers greedily", place="n", hint=hint)
     return tuple(_with_seed(row, seed) for seed in row_seeds(sampling.seed, sampling.n))
 
 

@@ -4,6 +4,7 @@
 
     GuidedError                     root; carries .place, .expected and .hint
     |-- RequestError                the request is at fault (a server answers 400); also a ValueError
+    |   |-- ContextExceeded         prompt or token limit do not fit the context
     |   |-- SchemaError             a JSON schema; .pointer is the place in it
     |   |-- GrammarError            a regex, choice, Lark grammar or structural tag; .line and .column if known
     |   `-- ToolError               a tool, a tool choice, or an argument that cannot be written
@@ -33,6 +34,7 @@ from typing import Any
 
 __all__ = [
     "AnswerError",
+    "ContextExceeded",
     "EmbeddedModelError",
     "GrammarError",
     "GuidanceError",
@@ -52,6 +54,7 @@ __all__ = [
     "ToolError",
     "UnknownVersion",
     "WireError",
+    "http_error",
     "shown",
 ]
 
@@ -107,6 +110,10 @@ class GuidedError(Exception):
 
 class RequestError(GuidedError, ValueError):
     """The request cannot be fulfilled as it is."""
+
+
+class ContextExceeded(RequestError):
+    """The prompt, or the token limit alone, is longer than the context of the model or the cache of its server."""
 
 
 class SchemaError(RequestError):
@@ -223,3 +230,28 @@ class TokenRefused(MatcherFailed):
 
 class LimitExceeded(GuidanceError):
     """A limit on parser items, lexer work or time was reached."""
+
+
+#: What a server answers for an error: status, OpenAI's type, OpenAI's code.  The first class that fits counts.
+_HTTP: tuple[tuple[type[GuidedError], tuple[int, str, str | None]], ...] = (
+    (ContextExceeded, (400, "invalid_request_error", "context_length_exceeded")),
+    (RequestError, (400, "invalid_request_error", None)),
+    (PlanError, (400, "invalid_request_error", None)),
+    (LimitExceeded, (400, "invalid_request_error", None)),  # the request's grammar costs too much
+    (GuidedError, (500, "server_error", None)),
+)
+
+
+def http_error(error: BaseException) -> tuple[int, dict[str, Any]]:
+    """Return the HTTP status that a server answers for ``error``, and OpenAI's error object as the body.
+
+    A subclass may say so itself, by an attribute ``http`` of the three values.  Of an exception that is not a
+    `GuidedError` only the class is passed on.
+    """
+    if not isinstance(error, GuidedError):
+        error = GuidedError(f"an unexpected {type(error).__name__}", hint="the log of the server has more")
+    is_of_messages = isinstance(error, TemplateError) and error.place.startswith("messages")
+    like = RequestError if is_of_messages else type(error)
+    found = getattr(error, "http", None) or next(answer for known, answer in _HTTP if issubclass(like, known))
+    status, kind, code = found
+    return status, {"error": {"message": str(error), "type": kind, "param": error.place or None, "code": code}}

@@ -35,12 +35,13 @@ ALLOWED = {
     | {"tokenizers", "huggingface_hub", "typing_extensions"},
     "guided.embedded": {"special_tokens", "torch", "transformers"},
     "guided.cli": {"special_tokens", "grammars", "torch", "typer", "rich", "pydantic"},
+    "guided.serve": {"special_tokens", "grammars", "starlette", "uvicorn", "prometheus_client"},
     "guided.validation": {"special_tokens", "grammars", "jsonschema", "jsonschema_specifications", "referencing"},
     "guided.output": {"special_tokens", "grammars", "typing_extensions"},
 }
 
 #: Rooms at the edge: they may import the rooms of guided that need torch; the core may not.
-EDGE = {"guided.hf", "guided.embedded", "guided.cli"}
+EDGE = {"guided.hf", "guided.embedded", "guided.cli", "guided.serve"}
 
 #: Packages whose ``__init__`` hands names on; all others hold a docstring only, so that no leaf drags a compiler along.
 FACES = {"special_tokens", "guided", "guided.hf", "guided.cli"}
@@ -204,6 +205,7 @@ def test_importing_guided_loads_no_torch() -> None:
     loaded = loaded_by("guided, grammars, special_tokens; guided.GuidanceState, guided.Parts, guided.Message")
     assert {"guided", "llguidance"} <= loaded
     assert not loaded & {"torch", "transformers", "vllm", "ray", "typer", "rich"}
+    assert not loaded & {"guided.serve", "starlette", "uvicorn", "prometheus_client"}
 
 
 def test_the_names_of_guided_are_imported_from_where_type_checkers_see_them() -> None:

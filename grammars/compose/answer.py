@@ -123,9 +123,14 @@ class Answer:
     def _text_or_calls(self, lead: str, required: bool) -> Iterable[Node]:
         assert self.section is not None
         if self.content.start:
-            yield seq(lead, self._lead_text(), self._text(required, ()))
+            ended_by = [
+                text for text in self.section.triggers_after_text if isinstance(self.markers.pieces(text)[0], str)
+            ]
+            yield seq(lead, self._lead_text(), self._text(required, ended_by))
             gap = self.markers.node(self.section.form.gap_without_text)
             yield seq(lead, self._lead_text(), gap, self.calls())
+            if self.section.triggers_after_text:
+                yield seq(lead, self.markers.node(self.content.start), alt(*self._text_then_calls(ended_by)))
             return
         tokens, mixed, literal = self._triggers()
         yield self._text(required or self.ends_by_trigger, literal)
@@ -143,6 +148,15 @@ class Answer:
             text = self._text_without(literal)
             yield seq(Rule("lead", self.markers.with_tags(text, text), region="content"), self.calls())
         yield from (seq(text, self._calls_after(opening)) for opening, text in self._leads(mixed, literal))
+
+    def _text_then_calls(self, ended_by: Sequence[str]) -> Iterable[Node]:
+        """Text in the answer's own frame, which nothing but the gap and a call's opening (``ended_by``) ends."""
+        assert self.section is not None
+        gap = self.section.form.gap
+        if not ended_by:
+            yield seq(Rule("lead", self.markers.any_text(), region="content"), self.markers.node(gap), self.calls())
+        for opening, text in self._leads((), ended_by):
+            yield seq(Rule("lead", text, region="content"), self._calls_after(opening.removeprefix(gap)))
 
     def _leads(self, mixed: Sequence[str], literal: Sequence[str]) -> Iterable[tuple[str, Node]]:
         """The first characters of calls that open with characters, and text that ends with them."""

@@ -57,7 +57,7 @@ def region_table(
         _calls(section, markers),
         Region(RegionName.CONTENT, into_frames + _into_calls(section, markers, again=True) + closed),
     )
-    return (*table, *_frames(format, markers, name)) if into_frames else table
+    return (*table, *_frames(format, markers, name, section)) if into_frames else table
 
 
 def _exit(marker: str, to: int, markers: Markers) -> Exit:
@@ -99,7 +99,7 @@ def _calls(section: ToolSection | None, markers: Markers) -> Region:
     if section.end_marker:
         out = (Exit(markers.pieces(section.end_marker), AFTER_CALLS, after=_after_calls(section.form)),)
     quotes = tuple(
-        QuoteSpan(markers.pieces(quote.open), markers.pieces(quote.close), quote.escape)
+        QuoteSpan(markers.pieces(quote.open), markers.pieces(quote.close), quote.escape, quote.is_inner)
         for quote in syntax(section.form.syntax).quotes(section.form)
     )
     return Region(RegionName.TOOL_CALLS, out, quotes)
@@ -134,9 +134,9 @@ def _into_frames(format: Format, markers: Markers) -> Iterable[Exit]:
         yield Exit(markers.pieces(content.lead_start), LEAD)
 
 
-def _frames(format: Format, markers: Markers, name: RegionName) -> tuple[Region, ...]:
+def _frames(format: Format, markers: Markers, name: RegionName, section: ToolSection | None) -> tuple[Region, ...]:
     content = format.content
-    out: list[Exit] = []
+    out = [Exit(markers.pieces(text), CALLS) for text in (section.triggers_after_text if section else ())]
     if content.end:
         out.append(Exit(markers.pieces(content.end), AFTER_CALLS))
     closing = (Exit(markers.pieces(content.lead_end), AFTER_REASONING),) if content.lead_end else ()

@@ -57,10 +57,16 @@ class ToolSection:
         return syntax(self.form.syntax).triggers(self.form, self.tools)
 
     @property
+    def triggers_after_text(self) -> tuple[str, ...]:
+        """The texts that end an answer and begin a section, where only a mark between both shows that one begins."""
+        is_mark = self.form.gap.strip() and not self.form.section_start + self.form.call_start
+        return tuple(self.form.gap + text for text in self.triggers) if is_mark else ()
+
+    @property
     def opens_at_start(self) -> bool:
         """Whether calls open with characters, and only at the start of an answer: later these characters are text."""
         plain = all(isinstance(piece, str) for trigger in self.triggers for piece in self.markers.pieces(trigger))
-        return plain and not self.form.text_before
+        return plain and (not self.form.text_before or bool(self.triggers_after_text))
 
     def rows(self, tool: Tool) -> tuple[ReportRow, ...]:
         """Rows for argument values that this call syntax cannot write, and for keywords that it does not enforce."""

@@ -52,6 +52,8 @@ def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -
         if text is None:
             continue
         read = read_calls(form, text, tokens)
+        if form.option("items") is not None:
+            read, calls = _as_elements(read), _as_elements(calls)
         if not _same(read, calls):
             found.append(f"{what} reads back as {_shown(read)}")
     calls = [Call(s.NAME, s.BOTH, s.ID), Call(s.OTHER_NAME, {}, s.OTHER_ID), Call(s.NAME, s.BOTH, s.THIRD_ID)]
@@ -88,6 +90,18 @@ def _same(read: Sequence[Call], calls: Sequence[Call]) -> bool:
     if [call.name for call in read] != [call.name for call in calls]:
         return False
     return all(_trimmed(a.arguments) == _trimmed(b.arguments) for a, b in zip(read, calls, strict=True))
+
+
+def _as_elements(value: Any) -> Any:
+    """The value as far as elements state it without a schema: without null, and with one empty value for all types."""
+    match value:
+        case Call(name, arguments):
+            return Call(name, _as_elements(arguments))
+        case Mapping():
+            return {key: _as_elements(inner) for key, inner in value.items() if inner is not None} or ""
+        case list():
+            return [_as_elements(inner) for inner in value] or ""
+    return value
 
 
 def _trimmed(arguments: Any) -> Any:

@@ -19,6 +19,7 @@ from special_tokens.errors import ToolError
 __all__ = ["GoldenPrompt", "GoldenText", "golden_texts", "prompts"]
 
 _BOTH, _OTHER = Call(s.NAME, s.BOTH, s.ID), Call(s.OTHER_NAME, {}, s.OTHER_ID)
+_TRICKY = Call(s.NAME, {s.KEYS[7]: s.TRICKY}, s.ID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ def _calls(renderings: Renderings, calling: Probe, format: Format, own: _Assista
     form = format.tool_calls
     assert form is not None
     several = [[_BOTH], [_BOTH, _OTHER]] if form.max_calls is None else [[_BOTH]]
+    several += [[_TRICKY]] if form.option("plain_strings") else []
     contents = ("", s.TEXT) if format.inputs.text_beside_calls == "kept" and form.text_before else ("",)
     reasoning_as = format.inputs.reasoning_as
     reasonings = ("", s.REASON) if reasoning_as not in ("", "parts") else ("",)

@@ -210,7 +210,8 @@ class TemplateReading:
             end = self._content_ends.end
             return replace(plain, text_after=not end or end not in text[text.index(s.NAME) : text.index(s.TEXT)])
         if self.reasoning.content_start and text[: text.index(s.TEXT)].endswith(self.reasoning.content_start):
-            return form  # the text's closing markers are not part of the calls
+            is_open = not opening and not self._content_ends.content_end  # nothing else ends the text
+            return replace(form, gap=self._between) if is_open else form  # its closing markers are not part of calls
         between = self._between
         gap = between[: between.index(opening)] if opening and opening in between else _white(between)
         return replace(form, gap=gap)

@@ -78,11 +78,12 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class QuoteSpan:
-    """A span of a region in which its exits are ordinary text."""
+    """A span of a region in which its exits are ordinary text; an inner one lies within the last that is not."""
 
     open: Pieces
     close: Pieces
     escape: str = ""
+    is_inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ GUIDANCE: Mapping[str, str] = {
     "landing": "false: the answer is cut at `max_tokens`, not ended within it",
     "short_budget": "error: refuse a `max_tokens` that cannot hold the shortest answer; cut (when absent): go on",
     "return_hidden_states": "true or last: each choice has `hidden_states`, the state at its last token as numbers",
+    "verbosity": "low or high: a line of the system text of `guide.complete`; also `text.verbosity`",
     "schema_policy": "strict: refuse what the masks cannot enforce",
     "extra_body": "keys that the client could not put elsewhere; read as if they were in the body",
 }
@@ -77,7 +78,6 @@ UNSUPPORTED: Mapping[str, tuple[Any, ...]] = {
     "audio": (),
     "modalities": (["text"],),
     "web_search_options": (),
-    "verbosity": ("medium",),
     "previous_response_id": (),
     "conversation": (),
     "background": (False,),

@@ -46,6 +46,7 @@ class Request:
     return_last_hidden_state: bool = False
     landing: bool = True
     short_budget: Any = "cut"
+    verbosity: str = "medium"
 
 
 def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = False) -> Request:
@@ -60,7 +61,7 @@ def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = Fal
     body = _flat(body)
     ignored = _ignored(body, ignore_unknown)
     source, constraint = constraint_of(body, trusted=trusted)
-    effort, more = _effort(body)
+    effort, no_effect = _effort(body)
     parts = Parts(
         response_format=constraint,
         response_place=source or "response_format",
@@ -73,11 +74,12 @@ def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = Fal
         stop=_stops(body),
         max_tokens=_max_tokens(body),
         schema_policy=_word(body, "schema_policy", "warn", "strict"),
-        ignored=(*ignored, *more),
+        ignored=(*ignored, *no_effect),
     )
     prompt = {key: body[key] for key in PROMPT if key in body}
     landing, short_budget = _flag(body, "landing", True), _word(body, "short_budget", "cut", "error")
-    return Request(parts, _sampling(body), source, prompt, _hidden_state(body), landing, short_budget)
+    more = _hidden_state(body), landing, short_budget, _verbosity(body)
+    return Request(parts, _sampling(body), source, prompt, *more)
 
 
 # -- which keys
@@ -232,6 +234,18 @@ def _hidden_state(body: Mapping[str, Any]) -> bool:
     if value != "last" and not isinstance(value, bool):
         raise RequestError(f"{shown(value)} is no choice", place="return_hidden_states", expected="true, false or last")
     return value == "last" or value is True
+
+
+def _verbosity(body: Mapping[str, Any]) -> str:
+    text = body.get("text")
+    given = {"verbosity": body.get("verbosity"), "text.verbosity": text.get("verbosity") if text else None}
+    given = {place: word for place, word in given.items() if word is not None}
+    for place, word in given.items():
+        if not _is_one_of(word, ("low", "medium", "high")):
+            raise RequestError(f"{shown(word)} is unknown", place=place, expected="low, medium or high")
+    if len(set(given.values())) > 1:
+        raise RequestError(f"{' and '.join(map(repr, given.values()))} at once", place=" and ".join(given))
+    return str(next(iter(given.values()), "medium"))
 
 
 def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,8 +66,6 @@ def _text_format(body: Mapping[str, Any]) -> Any:
     unknown = sorted(set(text) - {"format", "verbosity"})
     if unknown:
         raise RequestError(f"unknown key {shown(unknown[0])}", place="text", expected="format")
-    if text.get("verbosity") not in (None, "medium"):
-        raise RequestError(f"{shown(text['verbosity'])} is not supported", place="text.verbosity", expected="medium")
     return text.get("format")
 
 

@@ -83,12 +83,13 @@ class Quote:
     """A span from ``open`` to ``close`` in which end markers of a call are ordinary text.
 
     ``escape`` is the character that escapes the next one (``\\`` in JSON strings); "" for raw text.  All three are
-    text that may spell markers.
+    text that may spell markers.  An inner span lies within the last one that is not.
     """
 
     open: str
     close: str
     escape: str = ""
+    is_inner: bool = False
 
 
 class CallsParser(Protocol):

@@ -32,10 +32,11 @@ def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) 
 
 
 def opening_marker(form: ToolCallFormat) -> str:
-    """The text that opens a section: its first marker, else everything before the name."""
-    opening = form.section_start + form.call_start
+    """The text that opens a section: its first marker, else its own tag, else everything before the name."""
+    opening, tag = form.section_start + form.call_start, form.section_start.strip()
     first = _MARKER.match(opening)
-    return first[0] if first else opening.rstrip()
+    is_tag = tag.endswith(">") and not re.search(r"\s", tag)
+    return first[0] if first else tag if is_tag else opening.rstrip()
 
 
 class SectionReader(Reader):
@@ -89,6 +90,8 @@ class SectionReader(Reader):
         else:
             self._resumed = True
             yield from self.literal(self.section_start)
+            if self.form.gap.strip():  # between text and the calls
+                yield from self.try_literal(self.markers.marked(self.form.gap))
         while True:
             yield from self.literal(self.call_start)
             if not (yield from self._empty_call()):
@@ -107,7 +110,10 @@ class SectionReader(Reader):
         if not closing.strip() or not ((is_framed and last) or last in (">", "]") or "\ud800" <= last <= "\udfff"):
             return False
         begin = self._at
-        is_empty = (yield from self.try_literal(opening)) and (yield from self.try_literal(closing))
+        is_empty = yield from self.try_literal(opening)
+        if is_empty and not (yield from self.try_literal(closing)):
+            is_empty = self.is_cut_here() and (yield from self.try_literal(first_chunk(closing)))
+            self.take(len(self.ahead_all()) if is_empty else 0)
         if is_empty:
             self.keep()
         else:

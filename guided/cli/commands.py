@@ -18,6 +18,7 @@ from guided.cli.consoles import err, out, say, show_error, waiting
 from guided.cli.groups import takes
 from guided.cli.inputs import model_of, path_of, text_of
 from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options
+from guided.cli.serving import serve
 from special_tokens.errors import GuidedError, RequestError
 
 __all__ = ["EXIT_CUT", "EXIT_FAILED", "EXIT_REFUSED", "app", "main"]
@@ -347,6 +348,9 @@ def demo(
     from guided.cli.demonstration import run
 
     raise typer.Exit(run(out, max_tokens=max_tokens))
+
+
+app.command(epilog="Example: guided serve, then curl http://localhost:8000/v1/models")(serve)
 
 
 def _plan_of(model: str | None, parts: Any) -> Any:

@@ -1,6 +1,6 @@
 """A worker process for work that cannot be interrupted in this process: it takes requests, answers, and can be killed.
 
-The worker (`guided.engine.worker_child`) runs the script of one job; neither imports any of our packages, so that it
+The worker (`guided.engine.worker_child`) runs the script of one job; it imports none of our packages, so that it
 starts at once (it is not forked: safe next to threads and devices).  The process is started at the first request and
 serves all later ones until it is killed.
 """

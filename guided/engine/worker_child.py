@@ -3,8 +3,8 @@
 The job's function ``answer_to`` takes a request and returns the answer, both JSON objects.  They go over stdin and
 stdout, each as four bytes of length (big-endian) and JSON.  Of a request this script reads ``seconds`` and ``bytes``:
 work that takes more processor time or memory ends the process, and its exit code says which.  To the answer it adds the
-``seconds`` that the work took and the ``bytes`` that the process holds afterwards.  Neither this script nor a job
-imports any of our packages, so that a worker starts at once.
+``seconds`` that the work took and the ``bytes`` that the process holds afterwards.  This script imports none of
+our packages, and a job as few as it can, so that a worker starts at once.
 """
 
 from __future__ import annotations

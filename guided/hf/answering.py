@@ -84,17 +84,20 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
     budget = budgeting(asked.landing, asked.short_budget)
     samplings = row_samplings(asked.samplings(), asked.seed, inputs.num_rows, context.model, context.tokens.vocab_size)
     limits = [
-        token_limit(plan, asked.max_tokens, ids, context.model)
+        token_limit(plan, asked.max_tokens, ids, context.model, most=planner.most_tokens)
         for plan, ids in zip(rows, inputs.prompt_ids, strict=True)
     ]
-    counts = [len(group) for group in samplings]
+    counts = [1 if group[0].is_greedy else len(group) for group in samplings]  # greedy answers are all the same
     index = [r for r, count in enumerate(counts) for _ in range(count)]
+    sampled = [row for group, count in zip(samplings, counts, strict=True) for row in group[:count]]
+    choices = [sum(counts[:r]) + min(i, counts[r] - 1) for r, group in enumerate(samplings) for i in range(len(group))]
     return Generation(
         context,
         inputs.repeated(counts),
-        [_noted(rows[r], limits[r]) for r in index],
-        [row for group in samplings for row in group],
+        [_noted(rows[r], asked.max_tokens, limits[r]) for r in index],
+        sampled,
         [limits[r] for r in index],
+        choices,
         on_error=asked.on_error,
         trace=asked.trace,
         streamer=asked.streamer,
@@ -105,12 +108,17 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
     )
 
 
-def _noted(row: RowPlan, max_tokens: int) -> RowPlan:
-    """Return ``row`` with a note where this limit, and not the plan's own, is below the effort that it asks for."""
-    if not isinstance(row, Plan) or row.reasoning.effort is None or max_tokens == row.max_tokens or not row.budgets:
+def _noted(row: RowPlan, asked: int | None, limit: int) -> RowPlan:
+    """Return ``row`` with notes where ``limit`` is below the effort or the ``asked`` tokens that it is to hold."""
+    if not isinstance(row, Plan):
         return row
-    note = effort_note(row.reasoning.effort, row.budgets[0].max_tokens, max_tokens)
-    return replace(row, notes=(*row.notes, *note)) if note else row
+    notes: list[str] = []
+    wanted = row.max_tokens if asked is None else asked
+    if wanted is not None and limit < wanted:
+        notes.append(f"max_tokens is {limit}, what the context leaves after the prompt, not {wanted}")
+    if row.reasoning.effort is not None and row.budgets and limit != row.max_tokens:
+        notes += effort_note(row.reasoning.effort, row.budgets[0].max_tokens, limit)
+    return replace(row, notes=(*row.notes, *notes)) if notes else row
 
 
 def check_one(asked: AnswerOptions) -> None:

@@ -87,6 +87,8 @@ def _sampling_words(asked: AnswerOptions) -> dict[str, Any]:
     given = {name: getattr(sampling, name) for name in names if getattr(sampling, name) is not None}
     if given.get("temperature", 1.0) < LEAST_TEMPERATURE or given.get("top_k") == 1:
         words["do_sample"] = False
+        if sampling.n > 1:
+            raise RequestError("greedy answers are all the same", place="n", hint="sample, or use guide.generate")
     elif given or sampling.n > 1:
         words |= {"do_sample": True, **given}
     if sampling.repetition_penalty is not None:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from grammars.plan.plan import Plan
+from grammars.requests.read import Request
 from guided.hf.answering import generation_of, rows_of
 from guided.hf.loop.generation import Generation
 from guided.hf.options import AnswerOptions
 from guided.hf.planning import Planner
 from guided.openai import Deltas, Head, completion
+from guided.output.message import Message
 from guided.output.parser import Event
-from guided.sampling import Sampling
+from guided.sampling import Sampling, TokenLogprob
 from special_tokens.errors import RequestError
 
-__all__ = ["Chunks", "Completing", "completing"]
+__all__ = ["ChatForm", "Chunks", "Completing", "CompletionRun", "WrittenText", "asked_of", "completing", "ignored_of"]
 
 #: The chunks of an answer while it is generated.
 Chunks: TypeAlias = Generator[dict[str, Any], None, None]
+
+#: Makes the chunks of events of one choice, with the log-probabilities of the tokens that they come from.
+Write: TypeAlias = Callable[[int, Sequence[Event], Sequence[TokenLogprob]], list[dict[str, Any]]]
 
 #: Keys of other endpoints, and what a Chat Completions body has instead.
 _OTHER_BODIES = {
@@ -29,59 +35,122 @@ _OTHER_BODIES = {
     "function_call": "tool_choice (function_call is older)",
 }
 
+#: The line of the system text for a verbosity.
+_VERBOSITY = {"low": "Answer in as few words as possible.", "high": "Answer at length and in detail."}
+
 
 @dataclass(frozen=True)
-class Completing:
-    """One accepted request: its run of the decode loop, not begun, and the form of the answer."""
+class CompletionRun:
+    """The run of the decode loop of one accepted request, not begun; each of its prompts has as many choices.
+
+    ``with_states``: `messages` may run the model.
+    """
 
     generation: Generation
-    head: Head
-    is_streamed: bool
-    with_usage: bool
-    custom: tuple[str, ...]  #: names of custom tools
-    ignored: tuple[str, ...]
+    with_states: bool = False
+    num_prompts: int = 1
 
-    def whole(self) -> Generator[None, None, dict[str, Any]]:
-        """Run the loop, a step at a time; return the ``chat.completion``.  Raises the error where every row failed."""
-        for _ in self.generation.steps():
-            yield
-        return completion(self.head, self._messages(), self._token_bytes, self.ignored)
-
-    def chunks(self) -> Chunks:
-        """Run the loop; yield the chunks.  Text waits for log-probabilities of its tokens that are asked for."""
-        answers = self.generation.answers
-        deltas = Deltas(self.head, self._token_bytes, custom=self.custom, with_usage=self.with_usage)
-        for i in range(len(answers)):
-            yield deltas.first(i)
-        waiting: list[list[tuple[int, list[Event]]]] = [[] for _ in answers]  # events, and the tokens written then
-        sent = [0] * len(answers)  # tokens whose log-probabilities have been sent
-
-        def ready(i: int, *, is_last: bool = False) -> Chunks:
-            known = None if is_last else self.generation.num_recorded(i)
-            while waiting[i] and (known is None or waiting[i][0][0] <= known):
-                size, events = waiting[i].pop(0)
-                chunks = deltas.of(i, events, self.generation.logprobs(i, sent[i], size))
-                sent[i] = size if chunks else sent[i]
-                yield from chunks
-
-        for _ in self.generation.steps():
-            for i, answer in enumerate(answers):
-                waiting[i].append((len(answer.tokens), answer.read()))
-                yield from ready(i)
-        for i, answer in enumerate(answers):
-            waiting[i].append((len(answer.tokens), answer.finish()))
-            yield from ready(i, is_last=True)
-        yield from deltas.last(self._messages(), sent, self.ignored)
-
-    def _messages(self) -> list[Any]:
+    def messages(self) -> list[Message]:
+        """Return the message of each choice; raises the error where every row failed."""
         messages = self.generation.messages()
         failed = [message.error for message in messages if message.finish_reason == "error"]
         if len(failed) == len(messages) and failed[0] is not None:
             raise failed[0]
         return messages
 
-    def _token_bytes(self, token: int) -> bytes:
+    def token_bytes(self, token: int) -> bytes:
         return self.generation.context.engine.token_bytes(token)
+
+
+class WrittenText:
+    """The text of a run, handed to ``write`` choice by choice as soon as it is certain.
+
+    It waits for log-probabilities of its tokens that are asked for.
+    """
+
+    def __init__(self, run: CompletionRun, write: Write) -> None:
+        self._generation = run.generation
+        self._write = write
+        self._waiting: list[list[tuple[int, list[Event]]]] = [[] for _ in run.generation.answers]
+        self._sent = [0] * len(run.generation.answers)
+
+    @property
+    def sent(self) -> list[int]:
+        """The number of tokens of each choice whose log-probabilities have been handed over."""
+        return [self._sent[r] for r in self._generation.choices]
+
+    def step(self, *, is_last: bool = False) -> list[dict[str, Any]]:
+        """Return the chunks of the tokens since the last call; the last ones come out with ``is_last``."""
+        chunks: list[dict[str, Any]] = []
+        for r, answer in enumerate(self._generation.answers):
+            waiting = self._waiting[r]
+            waiting.append((len(answer.tokens), answer.finish() if is_last else answer.read()))
+            known = None if is_last else self._generation.num_recorded(r)
+            while waiting and (known is None or waiting[0][0] <= known):
+                chunks += self._of(r, *waiting.pop(0))
+        return chunks
+
+    def _of(self, r: int, size: int, events: list[Event]) -> list[dict[str, Any]]:
+        logprobs = self._generation.logprobs(r, self._sent[r], size) if events else ()
+        choices = [i for i, row in enumerate(self._generation.choices) if row == r]
+        chunks = [chunk for i in choices if events for chunk in self._write(i, events, logprobs)]
+        self._sent[r] = size if chunks else self._sent[r]
+        return chunks
+
+
+@dataclass(frozen=True)
+class Completing(CompletionRun):
+    """One accepted request of Chat Completions."""
+
+    head: Head = field(kw_only=True)
+    is_streamed: bool = False
+    with_usage: bool = False
+    custom: tuple[str, ...] = ()  #: names of custom tools
+    ignored: tuple[str, ...] = ()
+
+    def whole(self) -> Generator[None, None, dict[str, Any]]:
+        """Run the loop, a step at a time; return the ``chat.completion``.  Raises the error where every row failed."""
+        for _ in self.generation.steps():
+            yield
+        return ChatForm(self).whole(self.messages())
+
+    def chunks(self) -> Chunks:
+        """Run the loop; yield the chunks."""
+        form = ChatForm(self)
+        yield from form.first()
+        for _ in self.generation.steps():
+            yield from form.step()
+        yield from form.rest()
+        yield from form.last(self.messages())
+
+
+class ChatForm:
+    """The objects of Chat Completions for one run, for loops that say when tokens were written."""
+
+    def __init__(self, run: Completing) -> None:
+        self._run = run
+        self._deltas = Deltas(run.head, run.token_bytes, custom=run.custom, with_usage=run.with_usage)
+        self._written = WrittenText(run, self._deltas.of)
+
+    def whole(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the ``chat.completion``."""
+        return completion(self._run.head, messages, self._run.token_bytes, self._run.ignored)
+
+    def first(self) -> list[dict[str, Any]]:
+        """Return the chunks that open the choices."""
+        return [self._deltas.first(i) for i in range(len(self._run.generation.choices))]
+
+    def step(self) -> list[dict[str, Any]]:
+        """Return the chunks of the tokens since the last call."""
+        return self._written.step()
+
+    def rest(self) -> list[dict[str, Any]]:
+        """Return the chunks of what was held back, when all rows have ended."""
+        return self._written.step(is_last=True)
+
+    def last(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Return the chunks that end the choices."""
+        return self._deltas.last(messages, self._written.sent, self._run.ignored)
 
 
 def completing(
@@ -104,20 +173,43 @@ def completing(
         raise RequestError(f"{type(model).__name__} is not a name", place="model", expected="a text")
     if not isinstance(options, Mapping | None):
         raise RequestError(f"{type(options).__name__} is no object", place="stream_options")
-    asked = AnswerOptions(
+    asked = asked_of(request, describe=describe)
+    chat = _with_line(messages, _VERBOSITY.get(request.verbosity, ""))
+    generation = generation_of(planner, *rows_of(planner, chat, plan, asked, "messages", is_one=True), asked)
+    return Completing(
+        generation,
+        request.return_last_hidden_state,
+        head=Head(model or planner.context.name),
+        is_streamed=stream,
+        with_usage=bool((options or {}).get("include_usage") or body.get("include_usage")),
+        custom=tuple(tool.name for tool in plan.tools if tool.kind == "custom"),
+        ignored=ignored_of(plan),
+    )
+
+
+def ignored_of(plan: Plan) -> tuple[str, ...]:
+    """Return the keys without effect; those that a plan ignores, and its host reads, are none of them."""
+    return tuple(key for key in plan.ignored if key not in ("stream_options", "include_usage"))
+
+
+def asked_of(request: Request, *, describe: bool) -> AnswerOptions:
+    """Return the settings of a request's answers."""
+    return AnswerOptions(
         sampling=Sampling(**request.sampling),
         describe=describe,
         return_last_hidden_state=request.return_last_hidden_state,
         landing=request.landing,
         short_budget=request.short_budget,
     )
-    generation = generation_of(planner, *rows_of(planner, messages, plan, asked, "messages", is_one=True), asked)
-    used = ("stream_options", "include_usage")
-    return Completing(
-        generation,
-        Head(model or planner.context.name),
-        stream,
-        bool((options or {}).get("include_usage") or body.get("include_usage")),
-        tuple(tool.name for tool in plan.tools if tool.kind == "custom"),
-        tuple(key for key in plan.ignored if key not in used),
-    )
+
+
+def _with_line(messages: Any, line: str) -> Any:
+    """Return the chat with ``line`` at the end of its system message, which is added where none begins it."""
+    if not line or not isinstance(messages, Sequence) or not messages:
+        return messages
+    first = messages[0]
+    if not isinstance(first, Mapping) or first.get("role") not in ("system", "developer"):
+        return [{"role": "system", "content": line}, *messages]
+    content = first.get("content") or ""
+    whole = f"{content}\n\n{line}".lstrip() if isinstance(content, str) else [*content, {"type": "text", "text": line}]
+    return [{**first, "content": whole}, *messages[1:]]

@@ -27,10 +27,11 @@ log = logging.getLogger("guided")
 
 @dataclass(frozen=True)
 class Planner:
-    """Makes the plans of ``context``'s model."""
+    """Makes the plans of ``context``'s model; prompt and answer together have at most ``most_tokens``."""
 
     context: ModelContext
     plans: PlanCache = field(default_factory=PlanCache)
+    most_tokens: int | None = None
 
     def plan(self, parts: Parts) -> Plan:
         """Return the plan of ``parts``, whose stops were checked; a new one logs its notes.  Raises `RequestError`."""
@@ -46,14 +47,22 @@ class Planner:
     def request(self, body: Mapping[str, Any], *, trusted: bool, ignore_unknown: bool) -> tuple[Request, Plan]:
         """Return a request body as read, and its plan.  Raises `RequestError`."""
         request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
-        check_bias(Sampling(**request.sampling), self.context.tokens.vocab_size)
+        self.check(request)
         stop = checked_stops(request.parts.stop, self.context.engine)
         return request, self.plan(replace(request.parts, stop=stop))
+
+    def check(self, request: Request) -> None:
+        """Raise `RequestError` for settings that this model, or its host, does not take; nothing is composed yet."""
+        check_bias(Sampling(**request.sampling), self.context.tokens.vocab_size)
+
+    def compose(self, parts: Parts) -> Plan:
+        """Return the plan of ``parts``, not compiled."""
+        return compose(parts, tokens=self.context.tokens, format=self.context.format)
 
     def _composed(self, parts: Parts) -> Plan:
         context = self.context
         with deadline():  # one deadline for composing and compiling
-            plan = compose(parts, tokens=context.tokens, format=context.format)
+            plan = self.compose(parts)
             check_tools(context.tokenizer, context.format, plan, context.tokens)
             context.engine.prepare(plan, plan.entries[0].name)
         for note in plan.notes:  # once: an equal request finds its plan in the cache

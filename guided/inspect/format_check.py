@@ -76,7 +76,8 @@ def _with_switch(inference: Inference, check: _Check) -> Inference:
     texts = {prompt.thinking: prompt.text for prompt in inference.prompts}
     entries = {asked: check.entry(text) for asked, text in texts.items()}
     notes = inference.notes
-    if form.switch is not None and (wrong := _wrong_switch(form, texts, entries)):
+    content = inference.format.content.start
+    if form.switch is not None and (wrong := _wrong_switch(form, content, texts, entries)):
         notes += (f"cross-check failed: the switch {form.switch.name} is not used: {wrong}",)
         form = without_switch(form, texts.get(None, ""))
     default_on = {"inside": True, "after": False}.get(entries[None], form.default_on) if None in entries else None
@@ -89,7 +90,7 @@ def _with_switch(inference: Inference, check: _Check) -> Inference:
 
 
 def _wrong_switch(
-    form: ReasoningFormat, texts: Mapping[bool | None, str], entries: Mapping[bool | None, str]
+    form: ReasoningFormat, content: str, texts: Mapping[bool | None, str], entries: Mapping[bool | None, str]
 ) -> str | None:
     """Return how a switch contradicts the prompts rendered with it; None if they agree."""
     if True not in texts or False not in texts:
@@ -101,6 +102,8 @@ def _wrong_switch(
             return f"the prompt does not end with {tail!r}"
     if entries[True] == "after":
         return "the prompt closes the block where it is to be open"
+    if content and texts[False].endswith(content) and not texts[True].endswith(content):
+        return "the prompt opens the answer's own frame where reasoning is off"
     if entries[False] == "inside":
         return "the prompt opens the block where it is to be closed"
     closes = texts[False].endswith(form.prompt_off) and bool(form.prompt_off)

@@ -14,12 +14,13 @@ from guided.landing.byte_classes import Classes
 from guided.landing.control import LandingControl, PlanPath, RowLanding
 from guided.landing.growth import growth_bound
 from guided.landing.landing import LandingSearch
-from guided.landing.options import Budgeting
+from guided.landing.options import Budgeting, LandingOptions
 from guided.landing.path import EndPath
+from guided.rows.alone import contained
 from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
 from guided.state.state import GuidanceState
-from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
+from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError
 
 __all__ = ["row_landing"]
 
@@ -113,9 +114,21 @@ def row_landing(
 ) -> RowLanding:
     """Return the control of a row of at most ``max_tokens`` tokens; none for a row without a plan.
 
-    Raises `RequestError` where these cannot hold the shortest answer that was found, and ``budget`` says so.
+    Raises `RequestError` where these cannot hold the shortest answer that was found, and ``budget`` says so.  A fault
+    of the search is the row's own, see `RowLanding`.
     """
-    options, must_fit = budget or Budgeting()
+    try:
+        return _landing(plan, engine, begin, max_tokens, *(budget or Budgeting()))
+    except GuidedError:
+        raise
+    except BaseException as error:
+        contained(error, 0, 0)
+        return RowLanding(error=error)
+
+
+def _landing(
+    plan: RowPlan, engine: Engine, begin: Begin, max_tokens: int, options: LandingOptions | None, must_fit: bool
+) -> RowLanding:
     if not isinstance(plan, Plan) or (options is None and not must_fit):
         return RowLanding()
     start = engine.derived(_Starts).of(plan, begin.entry, max_tokens)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import Plan, ResponsePlan, Stops
 from guided.engine.engine import Engine
-from guided.landing.effort import SearchLimits
+from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch
 from guided.rows.answer import read_answer
 from guided.state.entry import Begin
@@ -72,9 +72,9 @@ def check_max_tokens(plan: Plan, engine: Engine, max_tokens: int, *, entry: str 
 
 def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tuple[int, ...]:
     """Return the tokens of the shortest output found; raises `LimitExceeded` with the reason where none is."""
-    limits = SearchLimits(cpu_s=time_limits().landing_cpu_s, expansions=_MOST_PLACES)
+    effort = Effort(time_limits().landing_cpu_s, _MOST_PLACES)
     search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
-    found = search.shortest_end(state, limits=limits)
+    found = search.shortest_end(state, effort=effort)
     if found.tokens is None:
         raise LimitExceeded(found.reason, place="plan")
     places, symbols = search.places(state), [one for token in found.tokens[:-1] for one in state.regions.symbols(token)]

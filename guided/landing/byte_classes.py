@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
 
-__all__ = ["EXIT", "FEW", "FITTED", "FREE_TEXT", "SEEN", "Classes", "bytes_of", "set_of"]
+__all__ = ["FEW", "FITTED", "FREE_TEXT", "SEEN", "Classes", "bytes_of", "set_of"]
 
 #: More bytes than this are tried by class.
 FEW = 8
 #: Where more bytes than this are allowed, any text is.
 FREE_TEXT = 64
 #: What must come next, if it is as long as this, shows that free text has been left.
-EXIT = 4
+_EXIT = 4
 #: Places that take as long as seeing what comes after some symbols, and as asking whether they fit.
 SEEN, FITTED = 0.05, 0.02
 #: The most that looking at texts may take at one place.
@@ -87,7 +87,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
                 plain[number] = matcher.outcome(letters) if matcher.fits(letters) else None
             if plain[number] == after:
                 return False
-        if len(after.forced) >= EXIT:
+        if len(after.forced) >= _EXIT:
             return True
         single = self.looks(matcher, mask).get(after)
         return single is None or (single,) == tuple(text)

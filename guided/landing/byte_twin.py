@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import llguidance
@@ -22,8 +20,6 @@ from guided.engine.engine import Engine, compile_grammar
 
 __all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Look"]
 
-#: Most compiled grammars that a twin keeps.
-_KEPT = 32
 #: Ids that are farther apart than this, in bits of a mask, are read apart.
 _GAP = 1_024
 _SPECIAL = re.compile(rb"\xff\[([0-9]+)\]")
@@ -80,24 +76,15 @@ class ByteTwin:
         size = int(engine.ll_tokenizer.vocab_size)
         #: the id of byte 0; a multiple of 8, so that the bits of all bytes are 32 bytes of a mask
         self.first = -(-size // 8) * 8
-        self._engine = engine
         wrapped = _Tokenizer(engine, self.first, int(engine.ll_tokenizer.eos_token))
         self.tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(wrapped))
         self._special = list(_parts(wrapped.special_token_ids))
-        self._compile = partial(compile_grammar, self.tokenizer)
-        self._kept: OrderedDict[str, Any] = OrderedDict()
-        self._lock = threading.Lock()
         self._row = _Row(-(-(self.first + 256) // 32))
 
     def matcher(self, plan: Plan, entry: str = "") -> ByteMatcher:
         """Return a matcher at the beginning of an entry of a plan; raises as `compile_grammar` does."""
-        text = plan.engine_text(entry)
-        with self._lock:
-            found = self._kept.pop(text, None) or self._compile(text)
-            self._kept[text] = found
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return ByteMatcher(self, found.deep_copy(), frozenset(end.sentinel for end in plan.ends))
+        matcher = compile_grammar(self.tokenizer, plan.engine_text(entry))
+        return ByteMatcher(self, matcher, frozenset(end.sentinel for end in plan.ends))
 
     def mask(self, matcher: Any) -> ByteMask:
         """Return the symbols that ``matcher`` allows next."""
@@ -139,13 +126,11 @@ class ByteMatcher:
 
     def feed(self, symbols: Iterable[int]) -> bool:
         """Write ``symbols``; return False if the grammar refuses one, after which the matcher must not be used."""
-        first = self._twin.first
-        return bool(self._matcher.consume_tokens([first + s if s < 256 else s - 256 for s in symbols]))
+        return bool(self._matcher.consume_tokens(self.ids(symbols)))
 
     def num_fitting(self, data: Sequence[int]) -> int:
         """Return how many of these symbols, from the first on, may be written here."""
-        first = self._twin.first
-        return int(self._matcher.validate_tokens([first + s if s < 256 else s - 256 for s in data]))
+        return int(self._matcher.validate_tokens(self.ids(data)))
 
     def fits(self, data: Sequence[int]) -> bool:
         """Whether all of these symbols may be written here."""
@@ -176,8 +161,8 @@ class ByteMatcher:
 
     def outcome(self, symbols: Sequence[int]) -> Look:
         """Return what is seen after ``symbols``, which may be written here; the matcher stays here."""
-        matcher, first = self._matcher, self._twin.first
-        if not matcher.consume_tokens([first + s if s < 256 else s - 256 for s in symbols]):
+        matcher = self._matcher
+        if not matcher.consume_tokens(self.ids(symbols)):
             return Look(ByteMask(0, ()), b"")
         found = Look(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
         matcher.rollback(len(symbols))

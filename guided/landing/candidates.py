@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from typing import NamedTuple
 
-from grammars.plan.plan import RegionName
+from grammars.plan.plan import Plan, RegionName
+from grammars.tree.markers import Markers
 from grammars.values.json_scanner import ScanState
 from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, Classes, bytes_of, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
+from guided.landing.known_texts import closing_texts, exit_ids, member_names, rule_rests, string_texts, value_ends
 from guided.landing.place import AnswerPlace, PlaceMap
 
 __all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
@@ -24,7 +26,7 @@ _BLANK = b" \n\t\r"
 #: Bytes of texts and numbers that must differ, although they lead to places alike.
 _DIFFERING = b"9876543210zyxwvutsrqponmlkjihgfedcba"
 #: The end of a string in JSON.
-_QUOTE = (b'"',)
+_QUOTE = ((0x22,),)
 #: The lengths of the runs of one byte that are tried in a string.
 _RUNS = (64, 256)
 #: Members or items after which a search does not go back to the ones before.
@@ -72,25 +74,13 @@ class Preference(NamedTuple):
 
 
 class Candidates:
-    """The candidates under one plan.  Immutable; what is remembered of classes belongs to the caller.
+    """The candidates under one plan.  Immutable; what is remembered of classes belongs to the caller."""
 
-    ``closing``, ``ends``, ``rests``, ``names`` and ``exits`` are what `known_texts` finds, ``ends`` those of values,
-    ``strings`` returns its `string_texts`.
-    """
-
-    def __init__(
-        self,
-        closing: Sequence[bytes],
-        ends: Sequence[Sequence[int]],
-        rests: Sequence[bytes],
-        names: Sequence[tuple[bytes, bool]],
-        exits: frozenset[int],
-        strings: Callable[[], Sequence[str]],
-    ) -> None:
-        self._closing, self._ends, self._rests = (*closing, *ends), ends, rests
-        self._names = names[::-1]  # what is required last comes first
-        self._exits = exits
-        self._find_strings: Callable[[], Sequence[str]] = strings
+    def __init__(self, plan: Plan, markers: Markers) -> None:
+        self._plan = plan
+        self._ends = value_ends(plan, markers)
+        self._closing, self._rests, self._exits = (*closing_texts(plan), *self._ends), rule_rests(plan), exit_ids(plan)
+        self._names = member_names(plan)[::-1]  # what is required last comes first
 
     def at(
         self,
@@ -173,9 +163,7 @@ class Candidates:
                 return found
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
-                    is_item = scan.mode is Mode.STRING and scan.frame is not None and not scan.frame.is_object
-                    words = self._string_ends(matcher, mask, classes, _QUOTE) if is_item else []  # it may be contained
-                    return [*words, Candidate((0x22,))]
+                    return [Candidate((0x22,))]
                 if found := self._string_ends(matcher, mask, classes, _QUOTE):
                     return found
                 some = classes.of(matcher, mask)
@@ -205,12 +193,12 @@ class Candidates:
         return [Candidate((byte,), begins_value=True) for byte in first]
 
     @cached_property
-    def _words(self) -> Sequence[bytes]:
-        return [word.encode() for word in dict.fromkeys(self._find_strings())]
-
-    @cached_property
-    def _words_in_json(self) -> Sequence[bytes]:
-        return [json.dumps(word, ensure_ascii=False).encode()[1:-1] for word in self._find_strings()]
+    def _words(self) -> Sequence[tuple[bytes, Sequence[Sequence[int]]]]:
+        """Words of patterns and of arguments as JSON writes them and as text, with the ends of such strings."""
+        words, quotes = string_texts(self._plan), {*_QUOTE, *(end for end in self._ends if end[0] == 0x22)}
+        others = [end for end in self._ends if end not in quotes]
+        found = [(json.dumps(word, ensure_ascii=False).encode()[1:-1], [*quotes]) for word in words]
+        return [*found, *((word.encode(), others) for word in words if others)]
 
     def _string_ends(
         self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, ends: Sequence[Sequence[int]]
@@ -218,19 +206,16 @@ class Candidates:
         """Return the rests of words of patterns and of arguments that lead to one of ``ends``, where no byte may."""
         found: list[Candidate] = []
         plain: dict[int, Look | None] = {}
-        quotes = [end for end in ends if end[0] == 0x22]
-        others = [end for end in ends if end[0] != 0x22]
-        for words, some in ((self._words_in_json, quotes), (self._words, others)):
-            for word in words if some else ():
-                left = [*some]
-                rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(left))
-                for rest, end in rests:
-                    text = (*rest, *end)
-                    if end in left and classes.fits(text, matcher, mask):
-                        if classes.leads(text, matcher, mask, plain):
-                            found.append(Candidate(text))
-                            break
-                        left.remove(end)  # here it is text
+        for word, some in self._words:
+            left = [end for end in some if end in ends]
+            rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(left))
+            for rest, end in rests:
+                text = (*rest, *end)
+                if end in left and classes.fits(text, matcher, mask):
+                    if classes.leads(text, matcher, mask, plain):
+                        found.append(Candidate(text))
+                        break
+                    left.remove(end)  # here it is text
         return found
 
     def _key(self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState) -> list[Candidate]:

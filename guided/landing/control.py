@@ -19,7 +19,7 @@ from typing import NamedTuple
 from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import RegionName
 from guided.landing.byte_classes import FREE_TEXT, Classes
-from guided.landing.effort import Effort, SearchLimits
+from guided.landing.effort import Effort
 from guided.landing.finder import PathFinder, in_tokens, is_free
 from guided.landing.growth import Growth
 from guided.landing.landing import LandingSearch
@@ -177,11 +177,6 @@ class LandingControl:
             here = self._here = self._position(state)
         return here.path is not None and (here.credit <= 0 or not self._plan.growth.is_sure)
 
-    @property
-    def is_far(self) -> bool:
-        """Whether the budget is far where tokens are tried, because no bound on their growth is sure."""
-        return self._here.credit > 0 and not self._plan.growth.is_sure
-
     def _position(self, state: GuidanceState) -> _Position:
         """Return what is known at the row's position: what remains of the path, else what a search finds."""
         remaining, size = self.max_tokens - state.num_tokens, state.num_tokens
@@ -221,7 +216,7 @@ class LandingControl:
         if is_free(state):
             return NOTHING
         places = _LOOK_PLACES >> min(self._failures, _HALVED)
-        effort = Effort(SearchLimits(cpu_s=time_limits().landing_look_cpu_s, expansions=places))
+        effort = Effort(cpu_s=time_limits().landing_look_cpu_s, places=places)
         return self._finder.find(cursor, hint, remaining, effort).path
 
     def _reserved(self, region: RegionName) -> int:
@@ -249,7 +244,7 @@ class LandingControl:
     def step_effort(self) -> Effort:
         """Return what all searches of one step, which begins now, may take."""
         places = _STEP_PLACES + min(self._here.saved, _MOST_PLACES)
-        return Effort(SearchLimits(cpu_s=time_limits().landing_step_cpu_s, expansions=int(places)))
+        return Effort(cpu_s=time_limits().landing_step_cpu_s, places=int(places))
 
     def allows(self, state: GuidanceState, token: int, effort: Effort, *, is_own: bool = True) -> bool:
         """Whether a path to the end that fits into the budget is known after ``token``, which the mask allows.
@@ -339,7 +334,11 @@ class LandingControl:
 
 
 class RowLanding(NamedTuple):
-    """The control of one row; None where its answer is not landed, and ``note`` says why it cannot be."""
+    """The control of one row; None where its answer is not landed, and ``note`` says why it cannot be.
+
+    ``error`` is a fault that was raised when it was made: the row ends with it.
+    """
 
     control: LandingControl | None = None
     note: str = ""
+    error: BaseException | None = None

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import time
 from copy import copy
-from dataclasses import dataclass
 
-__all__ = ["Effort", "SearchLimits"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchLimits:
-    """The most that one search may take in all: places tried, and processor time of this thread in seconds.
-
-    Places come first, and other work is counted as the number of places that takes its time; time is the last resort.
-    """
-
-    cpu_s: float
-    expansions: int = 4_000
-    cost: float = float("inf")  #: a text that costs more is of no use
+__all__ = ["Effort"]
 
 
 class Effort:
-    """Counts what searches may still take in all.  Not thread-safe."""
+    """The most that searches may take in all: ``places`` tried, and processor time of this thread in seconds.
 
-    __slots__ = ("_until", "cost", "left", "limits")
+    Places come first, and other work is counted as the number of places that takes its time; time is the last resort.
+    A text that costs more than ``cost`` is of no use.  Not thread-safe.
+    """
 
-    def __init__(self, limits: SearchLimits) -> None:
-        self.limits = limits
-        self.left: float = limits.expansions  #: places
-        self.cost = limits.cost  #: of the text sought
-        self._until = time.thread_time() + limits.cpu_s
+    __slots__ = ("_until", "cost", "left", "places")
+
+    def __init__(self, cpu_s: float, places: float = 4_000, cost: float = float("inf")) -> None:
+        self.places = places
+        self.left: float = places
+        self.cost = cost
+        self._until = time.thread_time() + cpu_s
 
     def spend(self, places: float) -> None:
         """Take off ``places``, or the places that take the time of other work."""

@@ -10,7 +10,7 @@ from grammars.values.json_scanner import NUMBER_BYTES
 from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
-from guided.landing.landing import LandingSearch, num_tokens, write
+from guided.landing.landing import LandingSearch, canonical_tokens, write
 from guided.landing.path import EndPath, remaining_from
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.state.state import GuidanceState
@@ -159,7 +159,7 @@ class PathFinder:
                 if path is not None and not places.refuses(place, end.symbols):
                     return FoundPath(path)
                 repeated = repeated or _begun(state, path, most)
-                missing = num_tokens(state.engine, (*lead, *end.symbols)) - most
+                missing = len(canonical_tokens(state.engine, (*lead, *end.symbols))) - most
                 if missing > _TOO_LONG:
                     return FoundPath(repeated)
                 if missing > _NEARLY:

@@ -18,14 +18,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from grammars.plan.plan import Plan
-from guided.landing.known_texts import objects_in
+from grammars.values.json_pointer import unescaped
+from guided.landing.known_texts import grammars_in, objects_in, patterns_in, schemas_of
 
 __all__ = ["Growth", "growth_bound"]
 
 #: Bytes of the frame of a value (a marker, brackets, separators), and of a string format.
 _FRAME, _FORMAT = 16, 40
 _MOST = 1 << 16
-_REPEAT = re.compile(r"\{([0-9]+)")
 #: A piece of a regex: an escape or a class (one character), a parenthesis, a repeat with its least count, a character.
 _ESCAPE = r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[xupP]\{[^}]*\}|.)"
 _PIECE = re.compile(_ESCAPE + r"|\[(?:\\.|[^\]\\])*\]|[()]|\{([0-9]+)[0-9,]*\}|.", re.DOTALL)
@@ -33,13 +33,8 @@ _CHARACTER = 6  # bytes, at the most: JSON may have to write an escape
 _REPEATS = ("*", "+", "?")
 _BRANCHES = ("anyOf", "oneOf")
 _CONDITIONS = ("then", "else", "not", "if")
-_ITEMS = ("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains")
 _DEPENDENT = ("dependentRequired", "dependentSchemas", "dependencies")
-_MEMBERS = ("patternProperties", "additionalProperties", "unevaluatedProperties", *_DEPENDENT)
-#: Responses in which no value nests that is not opened by a bracket.
-_SEEN = ("json", "regex", "choice")
-#: Responses in which a token may decide what many places that are open need.
-_GRAMMARS = ("lark", "gbnf", "llguidance")
+_LIMITS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 _SCALARS = ("null", "boolean", "integer", "number", "string")
 
 
@@ -62,55 +57,23 @@ class Growth(NamedTuple):
 
 def growth_bound(plan: Plan, first: int) -> Growth:
     """Return the bound of a plan; ``first`` is the length in bytes of the whole answer's shortest text."""
-    response = plan.response
+    response, schemas, patterns = plan.response, [*schemas_of(plan)], [*patterns_in(plan)]
+    if any(grammars_in(plan)) or any(map(_goes_on, patterns)) or any(map(_has_no_bound, schemas)):
+        return Growth(0, is_sure=False)
+    is_tag = response is not None and response.kind == "structural_tag"
+    sizes = [_FRAME, *map(_of_pattern, patterns)]
     try:
-        most = min(_MOST, _bound(plan, first) + 8)
+        refers_out = response is not None and bool(response.documents)
+        sizes += [_Schema(schema).longest(everywhere=refers_out) for schema in schemas]
+        for tool in plan.tools:  # a call is chosen, and then what is optional in it
+            schema = _Schema(tool.parameters)
+            sizes.append(schema.least(tool.parameters) + schema.longest() + len(tool.name) + 4 * _FRAME)
     except RecursionError:  # a schema that is nested too deeply to be measured
-        most = _MOST
-    is_seen = response is None or response.kind in _SEEN
-    return Growth(most, is_seen and all(tool.kind != "custom" for tool in plan.tools), not _is_open(plan))
-
-
-def _is_open(plan: Plan) -> bool:
-    """Whether some part of a plan has no bound that is sure."""
-    response, schemas = plan.response, [tool.parameters for tool in plan.tools]
-    patterns = []
-    if any(tool.grammar is not None for tool in plan.tools) or (response and response.kind in _GRAMMARS):
-        return True
+        sizes.append(_MOST)
     if response is not None:
-        schemas += [response.schema, *response.documents.values()]
-        patterns.append(response.pattern or "")
-    if response is not None and response.kind == "structural_tag":
-        for node in objects_in(json.loads(response.source)):
-            if node.get("type") == "grammar":
-                return True
-            schemas += [node[key] for key in ("json_schema", "schema") if key in node]
-            if node.get("type") == "regex":
-                patterns.append(str(node.get("pattern", "")))
-    return any(map(_goes_on, patterns)) or any(map(_has_no_bound, schemas))
-
-
-def _bound(plan: Plan, first: int) -> int:
-    found = [_FRAME]
-    for tool in plan.tools:  # a call is chosen, and then what is optional in it
-        schema = _Schema(tool.parameters)
-        grammar = tool.grammar[1] if tool.grammar is not None else ""
-        size = max(schema.least() + schema.longest(), _of_source(grammar))
-        found.append(size + len(tool.name) + 4 * _FRAME)
-    response = plan.response
-    if response is not None and response.kind == "json":
-        found.append(_Schema(response.schema).longest())
-        found += [_Schema(document).longest(everywhere=True) for document in response.documents.values()]
-    elif response is not None and response.kind == "choice":
-        found.append(max(len(text.encode()) for text in response.choices))
-    elif response is not None:
-        found.append(_of_source(response.source) if response.pattern is None else _of_pattern(response.pattern))
-    return max(found) + (first if plan.reasoning.applied and plan.reasoning.preset != "native" else 0)
-
-
-def _of_source(source: str) -> int:
-    """Return a source's length times the largest least count of a repeat in it."""
-    return len(source.encode()) * _repeats(source)
+        sizes += [len(text.encode()) for text in (*response.choices, response.source if is_tag else "")]
+    most = max(sizes) + (first if plan.reasoning.applied and plan.reasoning.preset != "native" else 0)
+    return Growth(min(_MOST, most + 8), not is_tag and all(tool.kind != "custom" for tool in plan.tools))
 
 
 def _of_pattern(pattern: str) -> int:
@@ -130,10 +93,6 @@ def _of_pattern(pattern: str) -> int:
             last = len(text.encode()) if len(text) == 1 and text != "." else _CHARACTER
             groups[-1] += last
     return min(_MOST, sum(groups))
-
-
-def _repeats(source: str) -> int:
-    return max((min(_MOST, int(number)) for number in _REPEAT.findall(source)), default=1) or 1
 
 
 def _has_no_bound(schema: Any) -> bool:
@@ -183,17 +142,13 @@ def _decides_late(node: Mapping[str, Any]) -> bool:
     if "if" in node or "not" in node or len(_listed(node, "allOf")) > 1:
         return True
     branches = [branch for key in _BRANCHES for branch in _listed(node, key) if isinstance(branch, Mapping)]
-    return sum(not _is_scalar(branch) for branch in branches) > 1
+    return sum(not ({"const", "enum"} & branch.keys() or branch.get("type") in _SCALARS) for branch in branches) > 1
 
 
 def _chooses_twice(node: Mapping[str, Any]) -> bool:
     """Whether one token may make several choices of a value at once, so that what they ask for adds up."""
     parts = [node, *(part for part in _listed(node, "allOf") if isinstance(part, Mapping))]
     return sum(key in part for part in parts for key in ("if", *_BRANCHES, *_DEPENDENT)) > 1
-
-
-def _is_scalar(node: Mapping[str, Any]) -> bool:
-    return "const" in node or "enum" in node or node.get("type") in _SCALARS
 
 
 class _Schema:
@@ -207,43 +162,28 @@ class _Schema:
             for name, member in _mapping(node, "properties").items():
                 self._named[name].append(member)
 
-    def least(self) -> int:
-        """Return the bound of the shortest text of the document."""
-        return self._least(self._document)
-
     def longest(self, *, everywhere: bool = False) -> int:
-        """Return the longest of the texts that a token can make necessary.
+        """Return a bound of the texts that a token can make necessary: a value anywhere, and its name or a constant.
 
-        What every value needs is on the path from the beginning; so a subschema counts where a value may do without it
-        (``everywhere``: wherever it is), as do the texts, patterns and bounds written in any.
+        A value that every answer needs is on the path from the beginning, and is left out unless ``everywhere``.
         """
-        nodes = list(objects_in(self._document))
-        if any("propertyNames" in _mapping(node, "not") for node in nodes):
-            return _MOST  # a key by several patterns at once: no search is sure to find one
-        if everywhere or any(not reference.startswith("#/") for reference in _references(nodes)):
-            return max((max(self._least(node), *_texts(node)) for node in nodes), default=0)
-        largest, todo, seen = 0, [self._document], set()
+        nodes, needed = list(objects_in(self._document)), set()
+        everywhere = everywhere or any(not reference.startswith("#/") for reference in _references(nodes))
+        todo = [] if everywhere else [self._document]
         while todo:
             node = todo.pop()
-            if not isinstance(node, Mapping) or id(node) in seen:
-                continue
-            seen.add(id(node))
-            largest = max(largest, self._scalar(node), *_texts(node))
-            needed = _listed(node, "required")
-            if any(key in node for key in _DEPENDENT):
-                largest = max(largest, self._least(node))
-            for name, member in _mapping(node, "properties").items():
-                largest = max(largest, 0 if name in needed else _size(name) + 4 + self._least(member))
-                todo.append(member)
-            for child in _optional(node):
-                largest = max(largest, _FRAME + self._key(node) + self._least(child))
-                todo.append(child)
-            todo += _listed(node, "allOf")
-            if isinstance(node.get("$ref"), str):
-                todo.append(self.target(node["$ref"]))
-        return largest
+            if isinstance(node, Mapping) and id(node) not in needed and not any(key in node for key in _DEPENDENT):
+                needed.add(id(node))
+                members, names = _mapping(node, "properties"), _listed(node, "required")
+                todo += [*_listed(node, "allOf"), *(members[name] for name in names if name in members)]
+        texts = [_size(value) for node in nodes for value in _listed(node, "enum")]
+        texts += [_size(name) + 4 for name in self._named]
+        keys = [self._key(node) for node in nodes]
+        values = [self._scalar(node) if id(node) in needed else self.least(node) for node in nodes]
+        return max(values, default=0) + max(_FRAME, *texts, *keys, 0)
 
-    def _least(self, node: Any) -> int:
+    def least(self, node: Any) -> int:
+        """Return a bound of the shortest text of a subschema."""
         if not isinstance(node, Mapping):
             return 1
         found = self._known.get(id(node))
@@ -252,81 +192,53 @@ class _Schema:
             found = self._known[id(node)] = min(_MOST, self._worked_out(node))
         return found
 
-    def _scalar(self, node: Mapping[str, Any]) -> int:
-        """Return what the keywords of texts and numbers alone may ask for."""
-        size = 1 + _number(node, "minLength") + _of_pattern(str(node.get("pattern", "")))
-        size += _FORMAT if "format" in node else 0
-        for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
-            size += len(str(node[key])) if key in node else 0
-        return size
-
     def _worked_out(self, node: Mapping[str, Any]) -> int:
         if "const" in node:
             return _size(node["const"])
         if isinstance(node.get("enum"), Sequence):
             return min(map(_size, node["enum"]), default=1)
         size = self._scalar(node) + self._object(node) + self._array(node)
+        parts = [*_listed(node, "allOf"), *map(node.get, _CONDITIONS), *_mapping(node, "dependentSchemas").values()]
         if isinstance(node.get("$ref"), str):
-            size += self._least(self.target(node["$ref"]))
-        for key in _BRANCHES:
-            size += max(map(self._least, _listed(node, key)), default=0)
-        size += sum(map(self._least, _listed(node, "allOf"))) + sum(self._least(node.get(k)) for k in _CONDITIONS)
-        return size + sum(map(self._least, _mapping(node, "dependentSchemas").values()))
+            parts.append(self.target(node["$ref"]))
+        size += sum(map(self.least, parts))
+        return size + sum(max(map(self.least, _listed(node, key)), default=0) for key in _BRANCHES)
+
+    def _scalar(self, node: Mapping[str, Any]) -> int:
+        """Return what the keywords of texts and numbers alone may ask for."""
+        size = 1 + _number(node, "minLength") + _of_pattern(str(node.get("pattern", "")))
+        return size + _FORMAT * ("format" in node) + sum(len(str(node[key])) for key in _LIMITS if key in node)
 
     def _object(self, node: Mapping[str, Any]) -> int:
         members, names = _mapping(node, "properties"), dict.fromkeys(_needed(node))
         size = 0
         for name in names:
             values = [members[name]] if name in members else self._named.get(name, ())
-            size += _size(name) + 4 + max(map(self._least, values), default=1)
+            size += _size(name) + 4 + max(map(self.least, values), default=1)
         others = [node.get(key) for key in ("additionalProperties", "unevaluatedProperties")]
         others += [*_mapping(node, "patternProperties").values(), *members.values()]
-        more = _FRAME + self._key(node) + max(map(self._least, others))
+        more = _FRAME + self._key(node) + max(map(self.least, others))
         return size + max(0, _number(node, "minProperties") - len(names)) * more
 
     def _key(self, node: Mapping[str, Any]) -> int:
         """Return the size of a key that the schema does not list."""
         size = max((_of_pattern(pattern) for pattern in _mapping(node, "patternProperties")), default=0)
-        return max(size, self._least(node["propertyNames"])) if "propertyNames" in node else size
+        return max(size, self.least(node["propertyNames"])) if "propertyNames" in node else size
 
     def _array(self, node: Mapping[str, Any]) -> int:
         count, first = _number(node, "minItems"), [*_listed(node, "prefixItems"), *_listed(node, "items")]
-        size = sum(2 + self._least(item) for item in first[:count])
-        size += max(0, count - len(first)) * (2 + self._least(node.get("items")))
-        if "contains" in node:
-            size += max(1, _number(node, "minContains")) * (2 + self._least(node["contains"]))
-        return size
+        size = sum(2 + self.least(item) for item in first[:count])
+        return size + max(0, count - len(first)) * (2 + self.least(node.get("items")))
 
     def target(self, reference: str) -> Any:
         """Return the subschema of a local reference; the document itself for any other reference."""
         value = self._document
-        for part in reference.lstrip("#").strip("/").split("/") if reference.startswith("#/") else ():
-            key = part.replace("~1", "/").replace("~0", "~")
-            if isinstance(value, Mapping):
-                value = value.get(key)
-            elif (
-                isinstance(value, Sequence) and not isinstance(value, str) and key.isdecimal() and int(key) < len(value)
-            ):
-                value = value[int(key)]
-            else:
+        for step in reference[2:].split("/") if reference.startswith("#/") else ():
+            try:
+                value = value[int(step) if isinstance(value, list | tuple) else unescaped(step)]
+            except (KeyError, IndexError, TypeError, ValueError):
                 return None
         return value
-
-
-def _optional(node: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the subschemas that a value may need only after a choice, members by name excepted."""
-    for key in (*_BRANCHES, *_CONDITIONS, *_ITEMS, *_MEMBERS):
-        value = node.get(key)
-        if key in _MEMBERS and isinstance(value, Mapping):
-            yield from value.values()
-        yield from value if isinstance(value, list | tuple) else (value,)
-
-
-def _texts(node: Mapping[str, Any]) -> Iterator[int]:
-    """Yield the sizes of the texts that one token may choose: alternatives, and names of members."""
-    yield 0
-    yield from (_size(value) for value in _listed(node, "enum"))
-    yield from (len(name) + 6 for name in _mapping(node, "properties"))
 
 
 def _mapping(node: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 from grammars.json_schema.document.string_formats import FORMATS
@@ -24,9 +23,12 @@ from guided.tracking.regions import symbols_of
 __all__ = [
     "closing_texts",
     "exit_ids",
+    "grammars_in",
     "member_names",
     "objects_in",
+    "patterns_in",
     "rule_rests",
+    "schemas_of",
     "string_texts",
     "value_ends",
 ]
@@ -49,7 +51,7 @@ def closing_texts(plan: Plan) -> tuple[bytes, ...]:
     larks = (grammar.rules, *(text for _, text in grammar.subs))
     texts = [json.loads(found) for lark in larks for found in _SUFFIX.findall(lark)]
     texts += [piece for piece in _exits(plan) if isinstance(piece, str)]
-    texts += [end for kind, source in _grammars(plan) for end in grammar_texts(kind, source).ends]
+    texts += [end for kind, source in grammars_in(plan) for end in grammar_texts(kind, source).ends]
     return tuple(dict.fromkeys(text.encode() for text in texts if text))[:_MOST_TEXTS]
 
 
@@ -76,7 +78,7 @@ def _tag_nodes(plan: Plan) -> Iterator[Any]:
 
 def rule_rests(plan: Plan) -> tuple[bytes, ...]:
     """Return what may be left of the rules of a plan's grammars in Lark and GBNF, where something of one is written."""
-    found = [grammar_texts(kind, source).rests for kind, source in _grammars(plan)]
+    found = [grammar_texts(kind, source).rests for kind, source in grammars_in(plan)]
     return tuple(dict.fromkeys(text.encode() for rests in found for text in rests))
 
 
@@ -90,8 +92,8 @@ def response_texts(plan: Plan) -> tuple[bytes, ...]:
     return (found.encode(),) if found else ()
 
 
-def _grammars(plan: Plan) -> Iterator[tuple[str, str]]:
-    """The kinds and texts of the grammars in Lark and GBNF."""
+def grammars_in(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Yield the kinds and texts of the grammars of a plan in Lark and GBNF."""
     found = [tool.grammar for tool in plan.tools if tool.grammar is not None]
     response = plan.response
     if response is not None and response.source:
@@ -102,22 +104,28 @@ def _grammars(plan: Plan) -> Iterator[tuple[str, str]]:
         elif kind == "llguidance":
             is_list = source.lstrip().startswith("{")
             entries = json.loads(source)["grammars"] if is_list else [{"lark_grammar": source}]
-            yield from (("lark", entry["lark_grammar"]) for entry in entries if "lark_grammar" in entry)
+            yield from (("lark", entry.get("lark_grammar", "")) for entry in entries)
     texts = (node.get("grammar") for node in _tag_nodes(plan) if node.get("type") == "grammar")
     yield from (("gbnf", text) for text in texts if isinstance(text, str))
 
 
+def patterns_in(plan: Plan) -> Iterator[str]:
+    """Yield the regexes of a plan's response, tags and tools."""
+    tools = (tool.grammar for tool in plan.tools if tool.grammar is not None)
+    found: list[Any] = [source for kind, source in tools if kind == "regex"]
+    found += [node.get("pattern") for node in _tag_nodes(plan) if node.get("type") == "regex"]
+    found.append(plan.response.pattern if plan.response is not None else None)
+    yield from (pattern for pattern in found if isinstance(pattern, str))
+
+
 def string_texts(plan: Plan) -> tuple[str, ...]:
-    """Return short strings, one for each format and pattern of a plan's schemas, tags and tools, and what is contained.
+    """Return short strings, one for each format and pattern of a plan's schemas, tags and tools.
 
     A string for several patterns of one schema matches them all.
     """
-    patterns = dict.fromkeys(found for schema in _schemas(plan) for found in reversed([*_patterns(schema)]))
-    others = [node.get("pattern") for node in _tag_nodes(plan) if node.get("type") == "regex"]
-    others += [tool.grammar[1] for tool in plan.tools if tool.grammar is not None and tool.grammar[0] == "regex"]
-    patterns |= dict.fromkeys((pattern,) for pattern in others if isinstance(pattern, str))
+    patterns = dict.fromkeys(found for schema in schemas_of(plan) for found in reversed([*_patterns(schema)]))
+    patterns |= dict.fromkeys((pattern,) for pattern in patterns_in(plan))
     words = [_word(*found) for found in list(patterns)[:_MOST_WORDS]]
-    words += islice((word for schema in _schemas(plan) for word in _contained(schema)), _MOST_WORDS)
     return tuple(dict.fromkeys(word for word in words if word is not None and len(word) <= _LONGEST))
 
 
@@ -169,27 +177,20 @@ def _exits(plan: Plan) -> Iterator[int | str]:
 def member_names(plan: Plan) -> tuple[tuple[bytes, bool], ...]:
     """Return the JSON texts of the member names in a plan's schemas, in their order, and whether one is required."""
     names: dict[str, bool] = {}
-    for schema in _schemas(plan):
+    for schema in schemas_of(plan):
         for name, is_required in _names(schema):
             names[name] = names.get(name, False) or is_required
     found = [(json.dumps(name, ensure_ascii=False).encode(), is_required) for name, is_required in names.items()]
     return tuple(found[:_MOST_NAMES])
 
 
-def _schemas(plan: Plan) -> Iterator[Any]:
+def schemas_of(plan: Plan) -> Iterator[Any]:
+    """Yield the JSON schemas of a plan's response and tools."""
     response = plan.response
     if response is not None:
         yield from (response.schema, *response.documents.values())
         yield from schemas_in(response.kind, response.source)
     yield from (tool.parameters for tool in plan.tools)
-
-
-def _contained(schema: Any) -> Iterator[str]:
-    """The constant strings that arrays anywhere in a schema must contain."""
-    for node in objects_in([node["contains"] for node in objects_in(schema) if "contains" in node]):
-        listed = node.get("enum")
-        some = (node.get("const"), *(listed if isinstance(listed, list | tuple) else ()))
-        yield from (value for value in some if isinstance(value, str))
 
 
 def _patterns(schema: Any) -> Iterator[tuple[str, ...]]:

@@ -7,7 +7,7 @@ state and leaves it as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
@@ -17,23 +17,15 @@ from guided.engine.engine import Engine
 from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Preference
-from guided.landing.effort import Effort, SearchLimits
-from guided.landing.known_texts import (
-    closing_texts,
-    exit_ids,
-    member_names,
-    response_texts,
-    rule_rests,
-    string_texts,
-    value_ends,
-)
+from guided.landing.effort import Effort
+from guided.landing.known_texts import response_texts
 from guided.landing.path import NOTHING, EndPath
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchTree, search
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
 
-__all__ = ["Landing", "LandingSearch", "num_tokens", "write"]
+__all__ = ["Landing", "LandingSearch", "canonical_tokens", "write"]
 
 #: Preferences of the searches, each of which is tried: the answer of fewest tokens wins.
 _PREFERENCES = (
@@ -42,9 +34,6 @@ _PREFERENCES = (
     Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
 _KNOWN = Preference({}, takes_known=True)
-#: Places of the first search for a whole answer, after which texts of the response are worked out from its format.
-_FIRST = 100
-
 #: When an end has been found, other searches try this many times its places, and at least the second number of places.
 _TIMES, _FEW = 3, 100
 #: Places of each other search near the budget, in addition to those of the first one.
@@ -74,20 +63,13 @@ class LandingSearch:
         self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
         self._places: PlaceMap | None = None
         self._plan = plan
-        self._candidates = Candidates(
-            closing_texts(plan),
-            value_ends(plan, Markers(engine.tokens)),
-            rule_rests(plan),
-            member_names(plan),
-            exit_ids(plan),
-            partial(string_texts, plan),
-        )
+        self._candidates = Candidates(plan, Markers(engine.tokens))
 
     def shortest_end(
         self,
         state: GuidanceState,
         *,
-        limits: SearchLimits | None = None,
+        effort: Effort | None = None,
         preferences: int = len(_PREFERENCES),
         classes: Classes | None = None,
     ) -> Landing:
@@ -96,42 +78,31 @@ class LandingSearch:
         ``preferences`` is the number of preferences tried; 1 is the quickest.  Nothing is raised: if no end is found,
         or if the state refuses the end found, the reason says so.
         """
-        limits = limits or SearchLimits(cpu_s=time_limits().landing_cpu_s)
+        effort = effort or Effort(time_limits().landing_cpu_s)
         try:
             matcher, place, places = self._follow(state)
         except GuidanceError as error:
             return Landing(None, str(error))
-        tree = self.tree(state, matcher, place, Classes() if classes is None else classes)
-        best, reason, tried, repeats = None, "", 0, False
-        written: set[tuple[int, ...]] = set()
+        tree, most = self.tree(state, matcher, place, Classes() if classes is None else classes), effort.left
+        best, best_rank, reason, tried = None, (True, 0), "", 0
         order = [*_PREFERENCES[:preferences]]
-        is_first = len(order) > 1 and not state.tokens
-        effort, most = Effort(limits), _FIRST if is_first else limits.expansions
-        while order:
-            preference = order.pop(0)
+        if preferences > 1 and not state.tokens and (texts := self._texts):
+            tree.texts, order = texts, [_KNOWN, *order]
+        for preference in order:
             if preference.values_alone and not tree.has_values:
                 continue  # it would find the same
             part = effort.part(min(most, effort.left // 2))
             found = next(search(tree, preference, part))
             effort.left += part.left
             tried += found.expansions
-            if found.symbols is None and is_first and not effort.is_spent:
-                tree.texts, most, is_first = self._texts, limits.expansions, False
-                order = [*([_KNOWN] if tree.texts else ()), *_PREFERENCES[:preferences]]
-                continue
-            is_first = False
-            if found.symbols is None or found.symbols in written:
-                reason = reason or found.reason
-                continue
-            written.add(found.symbols)
-            tokens = write(state, found.symbols)
-            if tokens is None:
-                reason = reason or "the masks refuse the text that was found"
+            tokens = None if found.symbols is None else write(state, found.symbols)
+            if found.symbols is None or tokens is None:
+                reason = reason or found.reason or "the masks refuse the text that was found"
                 continue
             most = max(_FEW, _TIMES * found.expansions)
-            is_repeat = places.refuses(place, found.symbols)
-            if best is None or (is_repeat, len(tokens)) < (repeats, len(best)):
-                best, repeats = tokens, is_repeat
+            rank = (places.refuses(place, found.symbols), len(tokens))
+            if best is None or rank < best_rank:
+                best, best_rank = tokens, rank
         return Landing(best, "" if best is not None else reason, tried)
 
     def tree(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, classes: Classes) -> SearchTree:
@@ -180,11 +151,6 @@ class LandingSearch:
         return matcher, places.of(state), places
 
 
-def num_tokens(engine: Engine, symbols: Sequence[int]) -> int:
-    """Return the number of canonical tokens of symbols, without an end token."""
-    return len(_tokens(engine, symbols))
-
-
 def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None) -> tuple[int, ...] | None:
     """Return the tokens that write ``symbols`` and an end after ``state``; None if the masks allow none that do.
 
@@ -193,7 +159,7 @@ def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None)
     The state stays as it is.
     """
     engine, rest = state.engine, tuple(symbols)
-    planned = _tokens(engine, rest)
+    planned = canonical_tokens(engine, rest)
     if most is not None and len(planned) >= most + (not state.plan.end_ids()):
         return None
     twin = state.fork(is_watched=False)
@@ -204,7 +170,7 @@ def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None)
             if token is not None:
                 planned = planned[1:] if planned and planned[0] == token else []
             else:
-                planned = planned or _tokens(engine, rest)
+                planned = planned or canonical_tokens(engine, rest)
                 token = planned.pop(0)
             written = state.regions.symbols(token)
             if not _commits(twin, token):
@@ -233,8 +199,8 @@ def _commits(state: GuidanceState, token: int) -> bool:
     return True
 
 
-def _tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
-    """The canonical tokens of symbols."""
+def canonical_tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
+    """Return the canonical tokens of symbols, without an end token."""
     tokens_of, found = engine.derived(_tokens_of), []
     while symbols:
         text = _text(symbols)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grammars.values.persistent_set import Mode
+from guided.landing.byte_classes import FREE_TEXT
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
 from guided.landing.place import AnswerPlace, PlaceMap
@@ -12,7 +13,6 @@ from guided.tracking.regions import RegionMap
 
 __all__ = ["NOTHING", "EndPath", "remaining_from"]
 
-_FREE_TEXT = 64
 #: Places that take as long as one look whether the end of a path fits, and as looking at this many of its symbols.
 _CHECKED, _READ = 0.1, 600
 #: Comes after each key.
@@ -116,7 +116,7 @@ def remaining_from(
     if not matcher.ends.isdisjoint(mask.ids):
         return len(path.symbols)
     in_string = place.scan is not None and place.scan.mode in (Mode.STRING, Mode.IN_KEY)
-    in_text = place.scan is None and mask.bytes.bit_count() > _FREE_TEXT
+    in_text = place.scan is None and mask.bytes.bit_count() > FREE_TEXT
     in_string = in_string and mask.allows(0x22)  # else a pattern wants more of it, and a part of the path may fit
     found: list[int] = []
     ends = places.regions.next_of_exits(place.position) if in_text else ()

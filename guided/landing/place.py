@@ -42,20 +42,9 @@ class AnswerPlace(NamedTuple):
     num_values: int = 0
 
 
-class _Value(NamedTuple):
-    """The watchers of one JSON value."""
-
-    nodes: tuple[UniqueNode, ...]
-
-    @classmethod
-    def of(cls, watchers: Sequence[Watcher]) -> _Value:
-        return cls(next((watcher.nodes for watcher in watchers), ()))
-
-
-def _moved(place: AnswerPlace, position: Position) -> AnswerPlace:
-    if position == place.position:
-        return place
-    return AnswerPlace(position, *place[1:])
+def _nodes(watchers: Sequence[Watcher]) -> tuple[UniqueNode, ...]:
+    """Return what must differ in one JSON value."""
+    return next((watcher.nodes for watcher in watchers), ())
 
 
 class PlaceMap:
@@ -65,17 +54,17 @@ class PlaceMap:
         self.regions = regions
         self._json = plan.response is not None and plan.response.kind == "json"
         self._openings, self._longest = _openings(plan, Markers(engine.tokens))
-        self._response = _Value.of(plan.watchers)
+        self._response = _nodes(plan.watchers)
         form, steps = plan.format.tool_calls, plan.call_values
         if form is not None and plan.tools and not steps:
             steps = syntax(form.syntax).value_table(form, plan.tools, Markers(engine.tokens))
         self._calls = CallValueTable(steps) if steps else None
         self.steps = steps
-        self._values = [_Value.of(step.watchers) for step in steps]
+        self._values = [_nodes(step.watchers) for step in steps]
         #: whether JSON values may be written whose places are known
         self.has_json = self._json or self._openings is not None or bool(steps)
         #: whether items may be repeats, and whether a watcher may forbid symbols
-        self.has_unique = any(value.nodes for value in (self._response, *self._values))
+        self.has_unique = any((self._response, *self._values))
         self.is_watched = bool(plan.watchers) or any(step.watchers for step in steps)
 
     def start(self, region: int) -> AnswerPlace:
@@ -116,9 +105,9 @@ class PlaceMap:
                 at += used
         return place
 
-    def _scanned(self, place: AnswerPlace, value: _Value, data: bytes) -> AnswerPlace:
+    def _scanned(self, place: AnswerPlace, nodes: tuple[UniqueNode, ...], data: bytes) -> AnswerPlace:
         assert place.scan is not None
-        scan, _ = read_value(place.scan, data, value.nodes)
+        scan, _ = read_value(place.scan, data, nodes)
         if scan is place.scan:
             return place
         return AnswerPlace(place.position, place.call, scan, place.is_refused or scan.is_duplicate)
@@ -127,14 +116,14 @@ class PlaceMap:
         (position, spans) = self.regions.step(place.position, symbol)
         if spans is not None:
             return self._entered(position, symbols_of(spans.trigger))._replace(is_refused=place.is_refused)
-        name = self.regions.name(position)
-        if name is RegionName.TOOL_CALLS and place.call is not None:
-            return self._in_calls(_moved(place, position), (symbol,))[0]
+        place = place._replace(position=position)
+        if self.regions.name(position) is RegionName.TOOL_CALLS and place.call is not None:
+            return self._in_calls(place, (symbol,))[0]
         if place.text is not None:
-            return self._in_parts(_moved(place, position), (symbol,))
+            return self._in_parts(place, (symbol,))
         if place.scan is not None and symbol < 256:
-            return self._scanned(_moved(place, position), self._response, bytes((symbol,)))
-        return _moved(place, position)
+            return self._scanned(place, self._response, bytes((symbol,)))
+        return place
 
     def _entered(self, position: Position, opening: Sequence[int]) -> AnswerPlace:
         """Return the place after an exit led to ``position``."""
@@ -198,8 +187,7 @@ class PlaceMap:
         assert place.call is not None
         assert place.scan is not None
         assert self._calls is not None
-        value = self._values[place.call.state]
-        scan, used = read_value(place.scan, data, value.nodes)
+        scan, used = read_value(place.scan, data, self._values[place.call.state])
         is_refused = place.is_refused or scan.is_duplicate
         if not scan.is_complete and used:
             return place._replace(scan=scan, is_refused=is_refused), used

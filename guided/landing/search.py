@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from grammars.plan.plan import RegionName
 from grammars.values.persistent_set import Mode
-from guided.landing.byte_classes import EXIT, FREE_TEXT, Classes, set_of
+from guided.landing.byte_classes import FREE_TEXT, Classes, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
 from guided.landing.effort import Effort
@@ -106,18 +106,6 @@ class _Node:
             self.mask = self.matcher.mask()
             self.is_lost = self.matcher.has_failed
         return self.mask
-
-    @property
-    def is_in_text(self) -> bool:
-        """Whether ``symbols`` were chosen where free text may be written, outside of JSON."""
-        before = self.parent
-        if before is None or before.mask is None or before.place.scan is not None:
-            return False
-        return before.mask.bytes.bit_count() > FREE_TEXT
-
-    @property
-    def leaves_text(self) -> bool:
-        return len(self.forced) >= EXIT and self.is_in_text
 
     def written(self) -> Iterator[int]:
         """Yield how much has been written; two places with the same numbers are taken for alike if their masks are.
@@ -261,9 +249,6 @@ def search(
             if not node.is_entered:
                 node.enter(tree.places)
             cost += node.penalty - penalty + preference.forced_cost * len(node.forced)
-            if node.leaves_text:
-                heap = [item for item in heap if item[3].leaves_text or not item[3].is_in_text]
-                heapify(heap)
             if node.forced and heap and cost + node.open > heap[0][0]:
                 heappush(heap, (cost + node.open, -next(ties), cost, node, True))  # others are nearer now
                 continue

@@ -69,12 +69,14 @@ class RowSequence:
         self.ends_by_id = self.stops is None and bool(plan.end_ids())
         self.on_error = on_error
         self.max_rollbacks = max_rollbacks
-        self.landing, self.budget_note = landing
+        self.landing, self.budget_note, self._unmade = landing
         self.error: GuidedError | None = None
         self.overridden = 0
         self.rescued = 0
         self._refused: int | None = None  # the token whose refusal is the error
         self._final: GuidedError | None = None  # an error that ends the row whatever ``on_error`` says
+        if self._unmade is not None:
+            self.fail(self._unmade)
 
     @property
     def is_done(self) -> bool:
@@ -281,6 +283,8 @@ class RowSequence:
         if self.landing is not None:
             self.landing.restart()
         self.error = self._refused = None
+        if self._unmade is not None:
+            self.fail(self._unmade)
         self.overridden = self.rescued = 0
 
     def guidance(self) -> Guidance:

@@ -107,17 +107,19 @@ class RegionMap:
         self._states.append(_State(number, [(e.trigger, e.to, e) for e in region.exits if not e.at_start]))
 
     def _add_quotes(self, number: int, region: Region) -> None:
-        exits: list[_Way] = [(e.trigger, e.to, e) for e in region.exits]
+        ways: dict[int, list[_Way]] = {number: [(e.trigger, e.to, e) for e in region.exits]}
+        outermost = number
         for quote in region.quotes:
-            inside = len(self._states)
-            leave: list[_Way] = [(quote.close, number, None)]
+            around, inside = outermost if quote.is_inner else number, len(self._states)
+            outermost = around if quote.is_inner else inside
+            ways[around].append((quote.open, inside, None))
+            ways[inside] = [(quote.close, around, None)]
+            self._states.append(_State(number))
             if quote.escape:
-                leave.append(((quote.escape,), inside + 1, None))
-            self._states.append(_State(number, leave))
-            if quote.escape:
+                ways[inside].append(((quote.escape,), inside + 1, None))
                 self._states.append(_State(number, any_to=inside))
-            exits.append((quote.open, inside, None))
-        self._states[number] = _State(number, exits)
+        for at, found in ways.items():
+            self._states[at] = _State(number, found)
 
     def start(self, region: int) -> Position:
         """The position at the beginning of a region."""

@@ -30,6 +30,13 @@ def test_without_any_setting_the_model_is_greedy() -> None:
     assert rows(Sampling(top_p=0.5))[0].temperature == 1.0
 
 
+def test_several_answers_are_sampled_unless_the_request_says_greedy() -> None:
+    assert [row.temperature for row in rows(Sampling(n=2))] == [1.0, 1.0]
+    assert [row.temperature for row in rows(Sampling(n=2), do_sample=True, temperature=0.4)] == [0.4, 0.4]
+    for greedy in (Sampling(n=2, temperature=0), Sampling(n=2, temperature=1e-6), Sampling(n=2, top_k=1)):
+        assert all(row.is_greedy for row in rows(greedy))
+
+
 def test_random_numbers_are_uniform_and_unrelated() -> None:
     numbers = np.array([[uniform(seed, i) for i in range(2_000)] for seed in (0, 1, 2, -1, 2**63)])
     assert numbers.min() >= 0
@@ -68,12 +75,7 @@ def test_the_first_of_n_rows_is_the_row_alone() -> None:
         (lambda: Sampling(seed="x"), "seed: 'x' is not a seed; expected an integer"),  # type: ignore[arg-type]
         (lambda: Sampling(seed=2**64), "seed: 18446744073709551616 is out of range; expected an integer of 64 bits"),
         (lambda: Sampling(logit_bias={3: 101}), r"logit_bias\[3\]: 101 is out of range; expected -100 to 100"),
-        (lambda: Sampling(temperature=0, n=2), "n: temperature 0 and n=2 contradict each other"),
-        (lambda: Sampling(temperature=1e-6, n=2), "n: temperature 1e-06 and n=2 contradict each other"),
-        (lambda: Sampling(top_k=1, n=2), "n: top_k 1 and n=2 contradict each other"),
-        (lambda: rows(Sampling(temperature=1.0, n=2), top_k=1), r"answers greedily \(give a top_k other than 1\)"),
         (lambda: Sampling(repetition_penalty=5e-324), "repetition_penalty: 5e-324 is out of range; expected above 0"),
-        (lambda: rows(Sampling(n=2)), r"n: n=2, but this model answers greedily \(give a temperature above 0\)"),
         (lambda: rows(Sampling(logit_bias={100: 1})), "logit_bias: 100 is not a token of this model"),
         (lambda: rows(Sampling(logit_bias={"a": 1})), "logit_bias: 'a' is not a token of this model"),  # type: ignore[dict-item]
         (lambda: per_row([1, 2], 3, "seed"), "seed: 2 values for 3 rows; expected one value, or one per row"),

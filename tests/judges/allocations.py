@@ -1,4 +1,4 @@
-"""Counts what a decode loop makes torch do: forwards, and bytes that are allocated for results."""
+"""Counts what a decode loop makes torch do: bytes that are allocated for results, and operations that compute."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["Allocations", "bytes_per_token"]
+__all__ = ["Allocations", "Launches", "bytes_per_token"]
 
 
 class Allocations(TorchDispatchMode):
@@ -25,6 +25,20 @@ class Allocations(TorchDispatchMode):
             if isinstance(part, torch.Tensor) and part.untyped_storage().data_ptr() not in known:
                 self.num_bytes += part.nbytes
         return out
+
+
+class Launches(TorchDispatchMode):
+    """In the block, counts in ``number`` the operations that a device would launch: neither views nor empty memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        aliases = [returned.alias_info for returned in func._schema.returns]
+        is_view = any(alias is not None and not alias.is_write for alias in aliases)
+        self.number += not is_view and not func.__name__.startswith("empty")
+        return func(*args, **(kwargs or {}))
 
 
 def bytes_per_token(call: Callable[[int], Any], short: int, long: int) -> float:

@@ -184,6 +184,13 @@ DELIMITED: dict[str, str] = {
         '<do fn="NAME">{% for k, v in c.function.arguments.items() %}<in key="{{ k }}">'
         "{{ '<![CDATA[' ~ v ~ ']]>' if v is string else v | tojson }}</in>{% endfor %}</do>"
     ),
+    "character data where it is needed": each(
+        "{{ '\n' if m.content or not loop.first }}<function name=\"NAME\">"
+        "{% for k, v in c.function.arguments.items() %}"
+        '<param name="{{ k }}">{% if v is string and ("<" in v or "&" in v or "\n" in v) %}'
+        "{{ '<![CDATA[' ~ v ~ ']]>' }}{% else %}{{ v if v is string else v | tojson }}{% endif %}</param>"
+        "{% endfor %}</function>"
+    ),
     "brackets": each(
         "\n⟨NAME|{% for k, v in c.function.arguments.items() %}"
         "{{ k }}={{ ('⟪' ~ v ~ '⟫') if v is string else v | tojson }}{{ '; ' if not loop.last }}{% endfor %}⟩"

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import transformers
 
-__all__ = ["ARCHITECTURES", "VOCABULARY", "made", "with_attention"]
+__all__ = ["ARCHITECTURES", "VOCABULARY", "WINDOW", "made", "with_attention"]
 
 VOCABULARY = 96
 
@@ -71,6 +71,7 @@ ARCHITECTURES: dict[str, Callable[[], Any]] = {
     "gemma3": partial(made, "Gemma3ForCausalLM", **_frozen(_MIXED), query_pre_attn_scalar=8),
     "gpt_oss": partial(made, "GptOssForCausalLM", **_frozen(_MIXED | _EXPERTS)),
     "gpt2": partial(made, "GPT2LMHeadModel", n_embd=32, n_layer=2, n_head=4, n_positions=256),
+    "glm4": partial(made, "Glm4ForCausalLM"),
     "bloom": partial(made, "BloomForCausalLM", n_layer=2, n_head=4),
     "lfm2": partial(made, "Lfm2ForCausalLM", layer_types=("conv", "full_attention", "conv"), num_hidden_layers=3),
     "qwen3_next": partial(

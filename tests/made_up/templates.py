@@ -83,6 +83,13 @@ READABLE: dict[str, str] = {
             "<to {{ c.function.name }}><call:{{ c.function.name }}>{{ c.function.arguments | tojson }}</call></to>",
         )
     ),
+    "nested values in tags of their own": turns(
+        "{% macro out(v) %}{% if v is mapping %}{% for k, x in v.items() %}<{{ k }}>{{ out(x) }}</{{ k }}>"
+        "{% endfor %}"
+        "{% elif v is string or v is number or not v %}{{ v }}{% else %}{% for x in v %}<i>{{ out(x) }}</i>"
+        "{% endfor %}{% endif %}{% endmacro %}{% for c in m.tool_calls or [] %}<t:{{ c.function.name }}>"
+        "{{ out(c.function.arguments) }}</t>{% endfor %}"
+    ),
     "messages in parts only": (
         "{% for m in messages %}<<{{ m.role }}>>{% for p in m.content %}{{ p.text }}{% endfor %}"
         "{% for c in m.tool_calls or [] %}\n<<do>>{{ c.function.name }} {{ c.function.arguments | tojson }}<</do>>"
@@ -124,16 +131,6 @@ UNREADABLE: dict[str, tuple[str, str]] = {
     "arguments as Python prints them": (
         turns(_EACH.replace("BODY", "<f {{ c.function.name }} {{ c.function.arguments }}>")),
         "never writes tool calls|not recognised|cross-check failed",
-    ),
-    "nested values in tags of their own": (
-        turns(
-            "{% macro out(v) %}{% if v is mapping %}{% for k, x in v.items() %}<{{ k }}>{{ out(x) }}</{{ k }}>"
-            "{% endfor %}"
-            "{% elif v is string or v is number or not v %}{{ v }}{% else %}{% for x in v %}<i>{{ out(x) }}</i>"
-            "{% endfor %}{% endif %}{% endmacro %}{% for c in m.tool_calls or [] %}<t:{{ c.function.name }}>"
-            "{{ out(c.function.arguments) }}</t>{% endfor %}"
-        ),
-        "cross-check failed",
     ),
     "keys without values": (
         turns(_EACH.replace("BODY", "<f {{ c.function.name }} {{ c.function.arguments | list }}>")),

@@ -97,8 +97,15 @@ FORMS: dict[str, ToolCallFormat] = {
     "xml, values as JSON": form("xml_equals", call_end="\n</tool_call>", strings="json", **_XML),
     "bare keys": form("key_tags", section_start="<js>", section_end="</js>", call_start="tools.", call_end="});",
                       call="$name({$parameters", parameter="$key: $value", separator=", ", strings="json"),
+    "elements": form("key_tags", section_start="]<]m[>[<tools>\n", section_end="]<]m[>[</tools>", items="item",
+                     call_start=']<]m[>[<invoke name="', call='$name">$parameters', call_end="]<]m[>[</invoke>\n",
+                     parameter="]<]m[>[<$key>$value]<]m[>[</$key>"),
     "character data": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
                            parameter='<in k="$key">$value</in>', quote="<![CDATA[", quote_end="]]>"),
+    "character data where it is needed": form("invoke", call_start='<function name="', call='$name">$parameters',
+                                              call_end="</function>", between="\n", gap="\n",
+                                              parameter='<param name="$key">$value</param>', quote="<![CDATA[",
+                                              quote_end="]]>", plain_strings=True, words="True False None"),
     "whole numbers stated": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
                                parameter='<in k="$key" as="$type">$value</in>', types="integer=int number=float",
                                empty='$name"/>'),
@@ -111,7 +118,7 @@ MARKERS = (
     "<|tools_suffix|>", "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
     "<|tool_call_argument_begin|>", "<|tool_call_end|>", "<|tool_sep|>", "<arg_key>", "</arg_key>", "<arg_value>",
     "</arg_value>", "<|open|>", "<|close|>", "<|sep|>", "<|tool_call_start|>", "<|tool_call>", "<tool_call|>",
-    '<|"|>', "<|channel|>", "<|message|>", "<|constrain|>",
+    '<|"|>', "<![CDATA[", "]]>", "]<]m[>[", "<|channel|>", "<|message|>", "<|constrain|>",
 )  # fmt: skip
 
 WEATHER = Tool(

@@ -11,13 +11,17 @@ import pytest
 
 from grammars.compose.compose import Parts, compose
 from grammars.formats.check import TYPED_TOOLS
+from grammars.formats.infer import infer
 from grammars.tool_calls.section import opening_marker
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat
 from grammars.values.tool import Call
+from guided.engine.byte_tokenizer import byte_tokenizer
 from guided.engine.engine import Engine
+from guided.hf.model.renderers import template_renderer
 from guided.hf.model.wire_format import inference_of_template
-from guided.inspect.format_check import engine_for
+from guided.inspect.format_check import engine_for, verified
+from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from tests.guided.output.test_cut_answers import names, read
 from tests.judges.plans import END
 from tests.made_up.wire_forms import FORMS, TOOLS
@@ -25,9 +29,9 @@ from tests.made_up.wire_forms import FORMS, TOOLS
 WHITE = ("", "\n", "\n\n", " \n", "\r\n")
 
 
-def _plan(name: str, thinking: bool | None = None, **fields: Any) -> tuple[Any, Engine]:
+def _plan(name: str, thinking: bool | None = None, as_text: bool = False, **fields: Any) -> tuple[Any, Engine]:
     format = Format("framed", tool_calls=FORMS[name], ends=Ends((END,)), **fields)
-    engine = engine_for(format)
+    engine = Engine(*byte_tokenizer((END,), (END,))) if as_text else engine_for(format)
     return compose(Parts(tools=[TOOLS["get_time"]], thinking=thinking), tokens=engine.tokens, format=format), engine
 
 
@@ -61,9 +65,10 @@ SECTIONS = [
 
 
 @pytest.mark.parametrize("white", WHITE)
+@pytest.mark.parametrize("as_text", [False, True])
 @pytest.mark.parametrize("name", SECTIONS)
-def test_an_empty_section_shows_nothing(name: str, white: str) -> None:
-    plan, engine = _plan(name)
+def test_an_empty_section_shows_nothing(name: str, as_text: bool, white: str) -> None:
+    plan, engine = _plan(name, as_text=as_text)
     form = FORMS[name]
     opening, closing = form.section_start or form.call_start, form.section_end or form.call_end
     for before in ("", "So.\n"):
@@ -75,6 +80,53 @@ def test_an_empty_section_shows_nothing(name: str, white: str) -> None:
     message = read(plan, engine, engine.tokenize(text + "\n" + _rendered(name, 1)), "fresh", ended=True)
     assert [call.name for call in message.tool_calls] == ["get_time"]
     assert (message.content or "").strip() == "So."
+
+
+#: Every tag is three tokens, and reasoning off opens the answer's frame instead of closing the block.
+_TAGS = """\
+{%- macro tag(text) %}<|open|>{{ text }}<|sep|>{% endmacro %}
+{%- macro end(text) %}<|close|>{{ text }}<|sep|>{% endmacro %}
+{%- macro kind(v) %}{{ 'string' if v is string else 'boolean' if v is boolean else 'number' if v is number else
+  'null' if v is none else 'object' if v is mapping else 'array' }}{% endmacro %}
+{%- if thinking is undefined %}{% set thinking = true %}{% endif %}
+{%- if tools %}{{ tag('message role="system"') }}{{ tools | tojson }}{{ end('message') }}<|over|>{% endif %}
+{%- for m in messages %}{{ tag('message role="' ~ m.role ~ '"') }}
+{%- if m.role == 'assistant' %}
+{%- if thinking %}{{ tag('think') }}{{ m.reasoning_content }}{{ end('think') }}{% endif %}
+{{- tag('response') }}{{ m.content or '' }}{{ end('response') }}
+{%- if m.tool_calls %}{{ tag('tools') }}
+{%- for c in m.tool_calls %}{{ tag('call tool="' ~ c.function.name ~ '" index="' ~ loop.index ~ '"') }}
+{%- for k, v in c.function.arguments.items() %}{{ tag('argument key="' ~ k ~ '" type="' ~ kind(v) ~ '"') }}
+{{- v if v is string else v | tojson }}{{ end('argument') }}{% endfor %}{{ end('call') }}{% endfor %}{{ end('tools') }}
+{%- endif %}{% else %}{{ m.content }}{% endif %}{{ end('message') }}<|over|>{% endfor %}
+{%- if add_generation_prompt %}{{ tag('message role="assistant"') }}{{ tag('think' if thinking else 'response') }}
+{%- endif %}"""
+
+
+def test_a_section_opens_by_a_tag_of_several_tokens() -> None:
+    markers = ("<|over|>", "<|open|>", "<|close|>", "<|sep|>")
+    added = tuple(AddedToken(i, text, special=True) for i, text in enumerate(markers))
+    tokens = SpecialTokens(TokenizerFacts(added, len(added), chat_template=_TAGS))
+    found = verified(infer(template_renderer(_TAGS), tokens, template=_TAGS), tokens)
+    reasoning, calls = found.format.reasoning, found.format.tool_calls
+    assert dict(found.format.evidence)["tool_calls"] == "rendering"
+    assert reasoning is not None
+    assert (reasoning.start, reasoning.opened_by) == ("<|open|>think<|sep|>", "")
+    assert [note.split(" is not used: ")[1] for note in found.notes] == [
+        "the prompt opens the answer's own frame where reasoning is off"
+    ]
+    assert calls is not None
+    assert opening_marker(calls) == "<|open|>tools<|sep|>"
+    engine = engine_for(found.format, tokens)
+    plan = compose(Parts(tools=list(TYPED_TOOLS.values())), tokens=engine.tokens, format=found.format)
+    answer = "<|open|>response<|sep|>So.<|close|>response<|sep|>"
+    empty = "<|open|>tools<|sep|>%s<|close|>tools<|sep|>"
+    for white in WHITE:
+        for end in ("", "<|close|>message<|sep|>"):
+            ids = engine.tokenize(answer + empty % white + end)
+            for splits in ((), range(1, len(ids))):
+                message = read(plan, engine, ids, "after", splits, ended=True)
+                assert (message.content, message.tool_calls, message.unfinished) == ("So.", (), None)
 
 
 @pytest.mark.parametrize("name", names())

@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 
 from guided.sampling import Sampling
-from special_tokens.errors import GuidedError, RequestError, shown
+from special_tokens.errors import (
+    ContextExceeded,
+    GuidanceError,
+    GuidedError,
+    LimitExceeded,
+    ModelError,
+    RequestError,
+    TemplateError,
+    ToolError,
+    WireError,
+    http_error,
+    shown,
+)
 
 
 class Unshowable:
@@ -55,3 +67,30 @@ def test_the_text_of_an_error_is_bounded_and_its_parts_are_whole() -> None:
     assert len(str(error)) < 10_000
     assert str(error).startswith("ppp")
     assert {len(part) for part in (error.place, error.message, error.expected, error.hint)} == {10**6}
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (ToolError("no", place="tools[0]"), 400, None),
+        (ContextExceeded("no", place="messages"), 400, "context_length_exceeded"),
+        (WireError("no", place="plan"), 400, None),
+        (LimitExceeded("no", place="regex"), 400, None),
+        (TemplateError("no", place="messages"), 400, None),
+        (TemplateError("no", place="chat_template"), 500, None),
+        (ModelError("no", place="model"), 500, None),
+        (GuidanceError("no", place="row 1"), 500, None),
+    ],
+)
+def test_each_error_has_its_http_answer(error: GuidedError, status: int, code: str | None) -> None:
+    found, body = http_error(error)
+    kind = "server_error" if status == 500 else "invalid_request_error"
+    assert found == status
+    assert body == {"error": {"message": str(error), "type": kind, "param": error.place, "code": code}}
+
+
+def test_of_an_exception_that_was_not_foreseen_only_its_class_is_passed_on() -> None:
+    status, body = http_error(ValueError("a secret path"))
+    assert status == 500
+    assert "ValueError" in body["error"]["message"]
+    assert "secret" not in body["error"]["message"]

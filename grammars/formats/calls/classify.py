@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from grammars.formats.calls.call_shape import CallShape
-from grammars.formats.calls.list_shape import KEY_AGAIN, ListShape
+from grammars.formats.calls.list_shape import KEY_AGAIN, ListShape, mark_around
 from grammars.formats.probe import samples as s
 from grammars.formats.probe.json_spelling import is_sorted, spelling_of
 from grammars.formats.probe.sample_calls import LONG_ID, CallTexts
@@ -46,6 +46,10 @@ def split_wrappers(before: str, after: str, middle: str | None, units: Units) ->
     section_start = before[: len(before) - len(call_start)]
     section_end = after[len(call_end) :]
     between = rest[: len(rest) - len(call_start)]
+    mark = mark_around(call_end)
+    if mark and not between and section_start.endswith(mark):
+        section_start, call_start = section_start.removesuffix(mark), mark + call_start
+        call_end, section_end = call_end.removesuffix(mark), mark + section_end
     return Wrappers(gap, section_start, section_end, call_start, call_end, between)
 
 
@@ -142,6 +146,8 @@ def _list_syntax(shape: CallShape, found: ListShape, texts: CallTexts) -> tuple[
         leading = _escaped(found.number_value)
     else:
         leading = _flagged(found, texts, options)
+        if options.get("strings") != "json":
+            options |= _occasional_quotes(found, texts) | _nested(found, texts)
     end = found.number_end
     options["parameter"] = f"{_escaped(found.opening)}$key{leading}$value{_escaped(end)}"
     return _tag_syntax(found), options
@@ -165,6 +171,26 @@ def _quotes(found: ListShape) -> tuple[str, str]:
         found.word_value[len(found.number_value) :],
         found.word_end[: len(found.word_end) - len(found.number_end)],
     )
+
+
+def _occasional_quotes(found: ListShape, texts: CallTexts) -> dict[str, Option]:
+    """The delimiters that only strings with unusual characters have; {} if there are none."""
+    before, after = s.KEYS[7] + found.word_value, found.word_end.replace(KEY_AGAIN, s.KEYS[7])
+    inside = rf"(\S+?)\s*{re.escape(s.TRICKY.strip())}\s*(\S+?)"
+    shown = re.search(re.escape(before) + inside + re.escape(after), texts.all_types or "") if after else None
+    return {"quote": shown[1], "quote_end": shown[2], "plain_strings": True} if shown else {}
+
+
+def _nested(found: ListShape, texts: CallTexts) -> dict[str, Option]:
+    """The key of a list's items, if objects and lists are written as arguments are; {} if not."""
+    text = texts.all_types or ""
+
+    def element(key: str, value: str) -> str:
+        return f"{found.opening}{key}{found.number_value}{value}{found.number_end.replace(KEY_AGAIN, key)}"
+
+    item = re.search(f"{re.escape(found.opening)}(\\w+){re.escape(found.number_value)}aq", text)
+    is_nested = item is not None and element("u", "Cq") in text and element(item[1], "aq") in text
+    return {"items": item[1]} if item is not None and is_nested and KEY_AGAIN in found.number_end else {}
 
 
 def _flagged(found: ListShape, texts: CallTexts, options: dict[str, Option]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from grammars.formats.probe import samples as s
 from grammars.formats.probe.sample_calls import CallTexts
 from grammars.formats.probe.text_units import Units
 
-__all__ = ["KEY_AGAIN", "ListShape", "read_list"]
+__all__ = ["KEY_AGAIN", "ListShape", "mark_around", "read_list"]
 
 #: In `ListShape`: placeholder for the key if the text after a value repeats it.
 KEY_AGAIN = "\ue000"
@@ -56,7 +56,7 @@ def read_list(texts: CallTexts, units: Units) -> ListShape | None:
         word_end = _word_end(texts, cut, end)
         used = len(word_end) + len(opening)
         if cut.word_key.startswith(word_end) and cut.word_key.endswith(opening) and used <= len(cut.word_key):
-            return ListShape(
+            shape = ListShape(
                 head=head,
                 opening=opening,
                 word_value=cut.word_value,
@@ -68,7 +68,28 @@ def read_list(texts: CallTexts, units: Units) -> ListShape | None:
                 both=_between(texts.both, head, end),
                 is_sorted=_is_sorted(texts.reversed_keys),
             )
+            return _with_mark(shape, mark_around(number_end))
     return None
+
+
+def mark_around(text: str) -> str:
+    """The text with which ``text`` both begins and ends, unless it is white space: a mark in front of every tag."""
+    return next((text[:n] for n in range(len(text) // 2, 0, -1) if text[:n].strip() and text.endswith(text[:n])), "")
+
+
+def _with_mark(shape: ListShape, mark: str) -> ListShape:
+    """The shape with the mark in front of its own tags, not after the tags before them."""
+    if not mark or not all(text.endswith(mark) for text in (shape.head, shape.word_end)):
+        return shape
+    return replace(
+        shape,
+        head=shape.head.removesuffix(mark),
+        opening=mark + shape.opening,
+        word_end=shape.word_end.removesuffix(mark),
+        number_end=shape.number_end.removesuffix(mark),
+        end=mark + shape.end,
+        both=mark + shape.both.removesuffix(mark),
+    )
 
 
 def _cut(text: str) -> _Pieces | None:

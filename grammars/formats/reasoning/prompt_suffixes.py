@@ -93,14 +93,15 @@ class PromptSuffixes:
         Some prompts write attributes into the opening tag.
         """
         tags: dict[str, None] = {}
+        start = markers.start.strip()
         for tried in (self.effects.default, *self.effects.changes):
             suffix = self.after_header(tried.turn)
             tag = tag_at_end(suffix) if self.state(suffix, markers) == "open" else None
-            if tag is not None:
+            if tag is not None and not suffix.rstrip().endswith(start):
                 tags[tag[0]] = None
                 if tried.name and str(tried.value) in tag[0].removeprefix(tag[1]):  # other values must match as well
                     tags[tag[1] + tag[0].removeprefix(tag[1]).replace(str(tried.value), "", 1)] = None
-        return "" if set(tags) <= {markers.start.strip()} else _pattern(tags)
+        return _pattern(tags) if tags else ""
 
 
 #: A tag with or without attributes, at the very end of a text.

@@ -9,7 +9,9 @@ Options of the format:
 * ``separator``: the text between two arguments;
 * ``order``: ``schema`` (default), ``sorted`` or ``any``;
 * ``strings``: ``json`` if strings are written as JSON, in quotes; otherwise they are raw text;
-* ``quote`` and ``quote_end``: the delimiters around raw strings (other values have none);
+* ``quote`` and ``quote_end``: the delimiters around raw strings (other values have none); with ``plain_strings``
+  strings without the delimiters' first character may stand without them;
+* ``items``: the key of a list's items where objects and lists are written as arguments are, as elements in elements;
 * ``words``: the family's spelling of true, false and null if it differs from JSON's;
 * ``index_base``: the ``$index`` of the first call.
 """
@@ -21,6 +23,7 @@ from typing import Any
 
 from grammars.tool_calls.arguments.argument_order import arrange
 from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
+from grammars.tool_calls.arguments.nested_values import NestedValues
 from grammars.tool_calls.arguments.parameter import Parameter, Signature, signature
 from grammars.tool_calls.arguments.parameter_reader import ParameterReader
 from grammars.tool_calls.arguments.raw_text import bare
@@ -69,21 +72,26 @@ class ParameterList:
     def coding(self, form: ToolCallFormat) -> ValueCoding:
         words = LiteralWords(form.option("words", ""))
         if form.option("quote_end") is not None:
-            return DelimitedValues(words, form.spelling, str(form.option("quote")), str(form.option("quote_end")))
+            quotes = str(form.option("quote")), str(form.option("quote_end"))
+            return DelimitedValues(words, form.spelling, *quotes, may_be_plain=bool(form.option("plain_strings")))
+        if form.option("items") is not None:
+            return NestedValues(words, form.spelling, self.patterns(form), str(form.option("items")))
         kind = JsonValues if form.option("strings") == "json" else RawValues
         return kind(words, form.spelling)
 
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         patterns = self.patterns(form)
         opening, end = patterns.opening, patterns.end
-        return (Quote(first_word(opening), bare(end)),) if opening.strip() and end else ()
+        whole = (Quote(first_word(opening), bare(end)),) if opening.strip() and end else ()
+        closing = form.option("quote_end")
+        return whole if closing is None else (*whole, Quote(form.option("quote"), closing, is_inner=bool(whole)))
 
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         return (opening_marker(form),)
 
     def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
-        if form.option("quote_end") is not None:
-            return ()  # delimited text may contain the text that ends a value
+        if form.option("quote_end") is not None or form.option("items") is not None:
+            return ()  # delimited text may contain the text that ends a value, and elements are no JSON
         patterns, table = self.patterns(form), ValueTable(markers)
         for tool in tools:
             inside = table.add()

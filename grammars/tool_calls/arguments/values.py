@@ -11,7 +11,7 @@ import json
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Protocol
 
-from grammars.regular.languages import ALL, words
+from grammars.regular.languages import ALL, MAX_CODE_POINT, NONE, Regular, chars, inter, matches, neg, rep, words
 from grammars.tool_calls.arguments.parameter import Parameter
 from grammars.tool_calls.arguments.raw_text import bare, contains_end, ended, is_writable, without_end
 from grammars.tool_calls.arguments.schema_types import type_of
@@ -34,6 +34,7 @@ __all__ = [
     "json_scalar",
     "json_string",
     "json_text",
+    "marked",
 ]
 
 _STRING = frozenset({"string"})
@@ -70,10 +71,11 @@ def ended_string(parameter: Parameter, end: str, markers: Markers) -> Node:
     return ended(parameter.strings, end, markers)
 
 
-def unwritable_strings(parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
-    """Report rows for listed strings of the schema that contain ``end`` and so cannot be written as raw text."""
+def unwritable_strings(parameter: Parameter, end: str, markers: Markers, among: Regular = ALL) -> tuple[ReportRow, ...]:
+    """Report rows for listed strings ``among`` the schema's that contain ``end`` and so cannot be raw text."""
     language = parameter.strings
-    listed = [part.args for part in (language.args if language.op == "alt" else (language,)) if part.op == "words"]
+    parts = language.args if language.op == "alt" else (language,)
+    listed = [inter(part, among).args for part in parts if part.op == "words"]
     kept = without_end(words(word for part in listed for word in part), end, markers)
     unwritable = sorted({word for part in listed for word in part} - (kept.args if kept.op == "words" else {""}))
     named, marker = ", ".join(map(repr, unwritable[:3])), shown(bare(end))
@@ -185,16 +187,27 @@ def one_of(options: Iterable[Node], parameter: Parameter) -> Node:
 
 
 class DelimitedValues(RawValues):
-    """Strings as raw text between two delimiters (``<![CDATA[`` and ``]]>``), all other values as JSON."""
+    """Strings as raw text between two delimiters (``<![CDATA[`` and ``]]>``), all other values as JSON.
 
-    def __init__(self, words: LiteralWords, spelling: Spelling, opening: str, closing: str) -> None:
+    ``may_be_plain``: strings without the delimiters' first character may also stand without them.
+    """
+
+    def __init__(
+        self, words: LiteralWords, spelling: Spelling, opening: str, closing: str, *, may_be_plain: bool = False
+    ) -> None:
         super().__init__(words, spelling)
         self.opening = opening
         self.closing = closing
+        first = ord(opening[0])
+        others = rep(chars(((0, first - 1), (first + 1, MAX_CODE_POINT))), 0, None)
+        self.plain = others if may_be_plain else NONE
 
     def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
         options: list[Node] = []
-        if parameter.types - _STRING:
+        plain = inter(parameter.strings, self.plain) if "string" in parameter.types else NONE
+        if plain != NONE and is_writable(plain, end, markers):
+            options.append(ended(plain, end, markers))
+        if parameter.types - _STRING and not (options and plain == self.plain):  # which can spell every other value
             others = parameter.only(parameter.types - _STRING)
             json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))
             options.append(seq(json_node, markers.node(end)))
@@ -204,23 +217,30 @@ class DelimitedValues(RawValues):
         return one_of(options, parameter)
 
     def unwritable(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
-        return super().unwritable(parameter, self.closing, markers)
+        return unwritable_strings(parameter, self.closing, markers, neg(self.plain))
 
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
+        if isinstance(value, str) and matches(self.plain, value) and not contains_end(value, end):
+            return value
         written = super().render(value, parameter, self.closing)
         return self.opening + written + self.closing if isinstance(value, str) else written
 
     def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
-        markers = getattr(reader, "markers", None)
-        opening, closing = (
-            markers.marked(text) if isinstance(markers, Markers) else text for text in (self.opening, self.closing)
-        )
-        yield from reader.space()
-        if (yield from reader.exactly(opening)):
-            yield from _read_text(reader, closing)
+        if (yield from reader.try_literal(marked(reader, self.opening))):
+            closing = marked(reader, self.closing)
+            is_text = "string" in parameter.types  # without masks other values stand there as well
+            yield from _read_text(reader, closing) if is_text else _read_whole(reader, parameter, closing)
             yield from reader.literal(end)
-        else:
+        elif self.plain == NONE:
             yield from JsonValues(self.words).read(reader, parameter, end)
+        else:
+            yield from super().read(reader, parameter, end)
+
+
+def marked(reader: Reader, text: str) -> str:
+    """``text`` as the reader sees it, with the tokens of its vocabulary."""
+    markers = getattr(reader, "markers", None)
+    return markers.marked(text) if isinstance(markers, Markers) else text
 
 
 def _read_text(reader: Reader, end: str) -> ReadStep:

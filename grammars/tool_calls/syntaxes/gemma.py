@@ -21,6 +21,7 @@ from grammars.tool_calls.arguments.values import (
     json_scalar,
     json_string,
     json_text,
+    marked,
     one_of,
 )
 from grammars.tool_calls.json_reader import read_key, read_value
@@ -108,7 +109,7 @@ class _GemmaValues:
     # -- reading
 
     def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
-        quote = self._marked_quote(reader)
+        quote = marked(reader, self.quote)
         yield from reader.space()
         if (yield from reader.exactly(quote)):
             yield from _stream_string(reader, quote)
@@ -122,10 +123,6 @@ class _GemmaValues:
             text, ender = yield from reader.until(",", "}", "]")
             reader.back(len(ender))
             reader.arguments(json_text(text.strip(), parameter))
-
-    def _marked_quote(self, reader: Reader) -> str:
-        markers = getattr(reader, "markers", None)
-        return markers.marked(self.quote) if isinstance(markers, Markers) else self.quote
 
     def _read_object(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
         reader.arguments("{")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ from guided.hf.cache.step_kv import CACHE_NAMES, cache_of
 from guided.hf.masks.transfer import on_device
 from special_tokens.errors import ModelError
 
-__all__ = ["AppendKV", "KVCache", "RowKV", "TakenRow"]
+__all__ = ["AppendKV", "CachedRows", "KVCache", "RowKV", "TakenRow"]
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,15 @@ class KVCache(Protocol):
         """The number of rows."""
         ...
 
-    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1, hidden: bool = False) -> torch.Tensor:
+    def feed(
+        self, chunks: Sequence[Sequence[int]], keep: int | Sequence[int] = 1, hidden: bool = False
+    ) -> torch.Tensor:
         """Run one forward over new tokens, ``chunks[r]`` for row ``r``; return logits ``[rows, keep, vocabulary]``.
 
         The logits are right-aligned: ``[:, -1]`` belongs to the newest token of each row; there are at most as many
-        columns as the longest chunk has tokens.  A row with an empty chunk stays as it is, and its logits mean
-        nothing.  ``ids`` grow after the forward; if the model raises, the cache is as before.
+        columns as the longest chunk has tokens.  Columns before a row's own ``keep`` and logits of a row with an empty
+        chunk, which stays as it is, mean nothing.  ``ids`` grow after the forward; if the model raises, the cache is as
+        before.
         """
         ...
 
@@ -63,12 +66,28 @@ class KVCache(Protocol):
         """Forget the tokens of ``row`` after its first ``length``."""
         ...
 
-    def take(self, row: int) -> TakenRow:
-        """Copy a row out."""
+    def take(self, row: int, copy: bool = True) -> TakenRow:
+        """Copy a row out; without ``copy`` it shares the cache's memory, and is good until the row goes on."""
         ...
 
     def put(self, taken: TakenRow) -> int:
         """Append a row that was taken out; return its index."""
+        ...
+
+    def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
+        """Append rows: a copy of the first tokens of a row that was taken out, or an empty row for None.
+
+        There is room for ``room`` tokens a row before the cache has to grow.
+        """
+        ...
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether the rows lie in one piece of memory, so that one that is kept must be copied."""
+        ...
+
+    def num_columns(self, counts: Sequence[int]) -> int:
+        """The columns that a forward computes for chunks of these sizes."""
         ...
 
     @property
@@ -87,7 +106,7 @@ class _Forward:
         #: A forward that names no cache hands its arguments on: to a model that takes the usual ones.
         self._hands_on = self.cache_name not in names
         self.takes_positions = self._hands_on or "position_ids" in names
-        self._takes_keep = "logits_to_keep" in names
+        self.takes_keep = "logits_to_keep" in names
 
     @cached_property
     def device(self) -> torch.device:
@@ -95,17 +114,23 @@ class _Forward:
         device: torch.device = self.model.get_input_embeddings().weight.device
         return device
 
-    def __call__(self, ids: torch.Tensor, cache: Any, keep: int, hidden: bool, **inputs: Any) -> tuple[Any, ...]:
-        """Return the logits ``[rows, keep, vocabulary]``, the cache, and the hidden states of the same columns."""
-        inputs |= {"logits_to_keep": keep} if self._takes_keep else {}
+    def __call__(
+        self, ids: torch.Tensor, cache: Any, keep: int | torch.Tensor, hidden: bool, **inputs: Any
+    ) -> tuple[Any, ...]:
+        """Return the logits ``[rows, keep, vocabulary]``, the cache, and the hidden states of the same columns.
+
+        ``keep`` is a number of last columns, or int64 ``[keep]``: their indices, for a model that takes them.
+        """
+        inputs |= {"logits_to_keep": keep} if self.takes_keep else {}
         inputs |= {} if cache is None else {self.cache_name: cache}
         with torch.no_grad(), head_input(self.model, hidden) as seen:
             out = self.model(input_ids=ids, use_cache=True, return_dict=True, **inputs)
-        return out.logits[:, -keep:], cache_of(out), last_columns(seen, keep)
+        size = keep if isinstance(keep, int) else len(keep)
+        return out.logits[:, -size:], cache_of(out), last_columns(seen, size)
 
 
-class _Rows:
-    """The part that both caches share: the ids of the rows, and the checks of chunks."""
+class CachedRows:
+    """The part that the caches share: the ids of the rows, and the checks of chunks."""
 
     def __init__(self, model: Any, rows: int) -> None:
         self.ids: list[list[int]] = [[] for _ in range(rows)]
@@ -126,8 +151,17 @@ class _Rows:
         for ids, chunk in zip(self.ids, chunks, strict=True):
             ids.extend(chunk)
 
+    def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
+        """Append rows (see `KVCache`)."""
+        raise NotImplementedError
 
-class RowKV(_Rows):
+    def put(self, taken: TakenRow) -> int:
+        """Append a row that was taken out of a cache of the same model; return its index."""
+        self.extend([(taken, len(taken.ids))])
+        return len(self) - 1
+
+
+class RowKV(CachedRows):
     """A cache whose rows have lengths of their own: for models of full, sliding or chunked attention.
 
     Any beginning of a row that was taken out can be put in.
@@ -139,9 +173,12 @@ class RowKV(_Rows):
         super().__init__(model, rows)
         self._cache = RowCache()
 
-    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1, hidden: bool = False) -> torch.Tensor:
+    def feed(
+        self, chunks: Sequence[Sequence[int]], keep: int | Sequence[int] = 1, hidden: bool = False
+    ) -> torch.Tensor:
         """Run one forward over new tokens, any number per row (see `KVCache`)."""
         self._check(chunks)
+        keep = keep if isinstance(keep, int) else max(1, *keep)
         columns = Columns(self._lengths(), [len(chunk) for chunk in chunks])
         device = self._forward.device
         ids = on_device([[0] * (columns.queries - len(chunk)) + [*chunk] for chunk in chunks], torch.long, device)
@@ -171,34 +208,31 @@ class RowKV(_Rows):
             raise ValueError(f"row {row} has {len(self.ids[row])} tokens, it cannot be cropped to {length}")
         del self.ids[row][length:]
 
-    def take(self, row: int) -> TakenRow:
-        """Copy a row out."""
-        return TakenRow(tuple(self.ids[row]), self._cache.take_row(row, len(self.ids[row])))
+    def take(self, row: int, copy: bool = True) -> TakenRow:
+        """Copy a row out (see `KVCache`)."""
+        ids = tuple(self.ids[row])
+        return TakenRow(ids, self._cache.take_row(row, len(ids)) if copy else self._cache.view_row(row, len(ids)))
 
-    def put(self, taken: TakenRow) -> int:
-        """Append a row that was taken out of a cache of the same model; return its index."""
-        self._cache.put_row(taken.states, len(self), max(self._lengths(), default=0))
-        self.ids.append(list(taken.ids))
-        return len(self) - 1
-
-    def begin(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
-        """Fill the rows, which are empty: row ``r`` gets a copy of the first tokens of ``prefixes[r]``, or none.
-
-        There is room for ``room`` tokens a row before the cache has to grow.
-        """
+    def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
+        """Append rows: copies of the beginnings of rows that were taken out, or empty ones (see `KVCache`)."""
+        states = [None if prefix is None else prefix[0].states for prefix in prefixes]
         lengths = [0 if prefix is None else prefix[1] for prefix in prefixes]
-        self._cache.fill_rows([None if prefix is None else prefix[0].states for prefix in prefixes], lengths, room)
-        self.ids = [[] if prefix is None else list(prefix[0].ids[: prefix[1]]) for prefix in prefixes]
-
-    def hand_over(self) -> list[TakenRow]:
-        """Return all rows and keep none; a single row is not copied."""
-        rows = range(len(self))
-        if len(self) > 1:
-            found = [self.take(row) for row in rows]
+        if not self.ids:
+            self._cache = RowCache()
+            self._cache.fill_rows(states, lengths, room)
         else:
-            found = [TakenRow(tuple(self.ids[row]), self._cache.view_row(row, len(self.ids[row]))) for row in rows]
-        self._cache, self.ids = RowCache(), []
-        return found
+            for i, (new, length) in enumerate(zip(states, lengths, strict=True)):
+                self._cache.put_row(new, length, len(self) + i, max(self._lengths() + lengths[:i]))
+        self.ids += [[] if prefix is None else list(prefix[0].ids[: prefix[1]]) for prefix in prefixes]
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether there are several rows."""
+        return len(self) > 1
+
+    def num_columns(self, counts: Sequence[int]) -> int:
+        """The rows times the longest chunk."""
+        return len(counts) * max(counts, default=0)
 
     @property
     def size_bytes(self) -> int:
@@ -206,7 +240,7 @@ class RowKV(_Rows):
         return sum(_size_of((layer.keys, layer.values)) for layer in self._cache.stored())
 
 
-class AppendKV(_Rows):
+class AppendKV(CachedRows):
     """The cache that the model's own forward makes, for hybrid and recurrent models: all chunks of equal length.
 
     Needs ``Abilities.several`` for chunks of several tokens after the first, ``Abilities.snapshot`` for take and put.
@@ -216,12 +250,15 @@ class AppendKV(_Rows):
         super().__init__(model, rows)
         self._cache: Any = None
 
-    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1, hidden: bool = False) -> torch.Tensor:
+    def feed(
+        self, chunks: Sequence[Sequence[int]], keep: int | Sequence[int] = 1, hidden: bool = False
+    ) -> torch.Tensor:
         """Run one forward over new tokens, the same number for each row (see `KVCache`).
 
         If the model raises, the cache cannot be trusted any more: its rows are gone, and `ids` are empty lists.
         """
         self._check(chunks)
+        keep = keep if isinstance(keep, int) else max(1, *keep)
         if len(set(map(len, chunks))) > 1:
             raise ValueError("this model's cache takes chunks of equal length only")
         device = self._forward.device
@@ -241,6 +278,8 @@ class AppendKV(_Rows):
     def select(self, rows: Sequence[int]) -> None:
         """Keep, reorder or repeat rows."""
         if list(rows) != list(range(len(self))):
+            if not rows:
+                self._cache = None
             if self._cache is not None:
                 self._cache.reorder_cache(on_device(list(rows), torch.long, self._forward.device))
             self.ids = [list(self.ids[row]) for row in rows]
@@ -253,30 +292,25 @@ class AppendKV(_Rows):
                 hint="take a snapshot with take() before the tokens, and put() it back",
             )
 
-    def take(self, row: int) -> TakenRow:
-        """Copy the only row out."""
+    def take(self, row: int, copy: bool = True) -> TakenRow:
+        """Copy the only row out (see `KVCache`)."""
         self._check_single(row == 0 and len(self) == 1)
-        return TakenRow(tuple(self.ids[0]), copy.deepcopy(self._cache))
+        return TakenRow(tuple(self.ids[0]), deepcopy(self._cache) if copy else self._cache)
 
-    def put(self, taken: TakenRow) -> int:
-        """Copy a row into this cache, which must have none; return its index, 0."""
-        self._check_single(len(self) == 0)
-        self._cache = copy.deepcopy(taken.states)
-        self.ids = [list(taken.ids)]
-        return 0
+    def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
+        """Append empty rows, or copy one whole row that was taken out into a cache that has none."""
+        self._check_single(len(self) == 0 and (len(prefixes) == 1 or not any(prefixes)))
+        self._cache = deepcopy(prefixes[0][0].states) if prefixes[0] is not None else None
+        self.ids = [[] if prefix is None else list(prefix[0].ids) for prefix in prefixes]
 
-    def begin(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
-        """Fill the only row, which is empty, with a copy of a whole row that was taken out."""
-        (prefix,) = prefixes
-        if prefix is not None:
-            self.select([])
-            self.put(prefix[0])
+    @property
+    def shares_memory(self) -> bool:
+        """False: what is taken is one row, and the last."""
+        return False
 
-    def hand_over(self) -> list[TakenRow]:
-        """Return the only row without copying it, and keep none."""
-        found = [TakenRow(tuple(ids), self._cache) for ids in self.ids[:1] if ids]
-        self._cache, self.ids = None, []
-        return found
+    def num_columns(self, counts: Sequence[int]) -> int:
+        """The columns of all chunks."""
+        return sum(counts)
 
     def _check_single(self, single: bool) -> None:
         if not single:

@@ -19,7 +19,7 @@ from guided.hf.cache.head_input import foreign_hooks
 from guided.hf.cache.kv_cache import TakenRow
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["DEFAULT_CACHE_BYTES", "CacheStats", "PrefixPool", "checked_cache_bytes", "model_state"]
+__all__ = ["DEFAULT_CACHE_BYTES", "CacheStats", "PrefixPool", "checked_cache_bytes", "model_state", "num_common"]
 
 #: One gibibyte: 23,000 tokens of SmolLM2-135M in float32, 8,000 of a model of 8B in bfloat16 (128 KiB a token).
 DEFAULT_CACHE_BYTES = 1 << 30
@@ -96,7 +96,7 @@ class PrefixPool:
                 if kept.state != state:
                     gone.append(number)
                 elif length < min(len(ids), len(wanted)) and ids[length] == wanted[length]:
-                    shared = _num_common(ids, wanted)
+                    shared = num_common(ids, wanted)
                     if shared > length and (not is_whole or shared == len(ids)):
                         best, length = number, shared
             for number in gone:
@@ -140,7 +140,7 @@ class PrefixPool:
     def _add(self, new: _Kept, *, is_whole: bool) -> None:
         ids, chats = new.row.ids, new.chats
         for number, kept in [*self._rows.items()]:
-            shared = _num_common(kept.row.ids, ids)
+            shared = num_common(kept.row.ids, ids)
             is_same = shared == len(ids) == len(kept.row.ids)
             if kept.state != new.state:
                 self._drop(number)
@@ -194,8 +194,8 @@ def _longest_ones(chats: frozenset[tuple[int, ...]]) -> frozenset[tuple[int, ...
     return frozenset(one for one in chats if not any(len(o) > len(one) and o[: len(one)] == one for o in chats))
 
 
-def _num_common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    """Return the length of the common prefix; slices are compared at once, twice as long each, then halved."""
+def num_common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the length of the common prefix of two tuples or lists: slices are compared, ever longer, then halved."""
     low, size, end = 0, 32, min(len(one), len(other))
     while one[low : (high := min(low + size, end))] == other[low:high]:
         if high == end:

@@ -202,13 +202,18 @@ class RowCache(Cache):
             if pair is not None:
                 self.layers[i].fill(pair, [None if states is None else states[i] for states in rows], lengths, room)
 
-    def put_row(self, states: RowStates, rows: int, kept: int) -> None:
-        """Append a row that was taken out after the ``rows`` present ones, the longest of them ``kept`` columns."""
+    def put_row(self, states: RowStates | None, length: int, rows: int, kept: int) -> None:
+        """Append the first ``length`` columns of ``states`` after the ``rows`` present rows; None is an empty row.
+
+        The longest of the present rows has ``kept`` columns.
+        """
+        if states is None:
+            states = tuple((layer.keys[0], layer.values[0]) if layer.is_initialized else None for layer in self.layers)
         while len(self.layers) < len(states):
             self.layers.append(RowLayer())
         for layer, pair in zip(self.layers, states, strict=True):
             if pair is not None:
-                layer.append_row(*pair, rows, kept)
+                layer.append_row(*(part[:, :length] for part in pair), rows, kept)
 
     def stored(self) -> list[RowLayer]:
         """The layers that hold states."""

@@ -17,7 +17,7 @@ import torch
 
 from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV
 
-__all__ = ["Abilities", "abilities_of"]
+__all__ = ["Abilities", "CacheTrial", "abilities_of", "attention_of", "short_error"]
 
 #: The error of the control, relative to the logits, from which on the model is not judged at all.
 _MOST_NOISE = {torch.float32: 1e-3, torch.float64: 1e-3}
@@ -50,7 +50,7 @@ def abilities_of(model: Any) -> Abilities:
     """Return the abilities of ``model``, tested once per model, attention, dtype and device; log those it lacks."""
     try:
         found = _abilities.setdefault(model, {})
-        key = (_attention(model), model.dtype, str(model.device), model.training)
+        key = (attention_of(model), model.dtype, str(model.device), model.training)
     except (TypeError, AttributeError):
         return Abilities(notes=("the object passed as a model is not one of transformers: decoded step by step",))
     if key not in found:
@@ -60,7 +60,8 @@ def abilities_of(model: Any) -> Abilities:
     return found[key]
 
 
-def _attention(model: Any) -> str:
+def attention_of(model: Any) -> str:
+    """The name of the model's attention, of its text part."""
     return str(getattr(model.config.get_text_config(decoder=True), "_attn_implementation", ""))
 
 
@@ -74,11 +75,11 @@ def _test(model: Any) -> Abilities:
     if _turns_by_length(model.config.get_text_config(decoder=True)):
         return Abilities(notes=(f"{name} turns its positions by the length of the text: decoded step by step",))
     try:
-        trial = _Trial(model)
+        trial = CacheTrial(model)
     except torch.OutOfMemoryError:
         raise  # it says nothing of the model
     except Exception as error:  # models may raise anything: it is the answer
-        log.debug("%s: %s", name, _short(error))
+        log.debug("%s: %s", name, short_error(error))
         return Abilities(notes=(f"{name} is not called with a KV cache like others: decoded step by step",))
     if not trial.noise <= _MOST_NOISE.get(model.dtype, _MOST_NOISE_IN_HALF):
         return Abilities(notes=(f"{name} differs by {trial.noise:.1e} with and without a cache: decoded step by step",))
@@ -90,7 +91,7 @@ def _test(model: Any) -> Abilities:
         except torch.OutOfMemoryError:
             raise
         except Exception as raised:  # as above
-            log.debug("%s: %s: %s", name, what, _short(raised))
+            log.debug("%s: %s: %s", name, what, short_error(raised))
             notes.append(f"{name}: {what} off, its cache does not allow them")
             return False
         if error <= trial.bound:
@@ -133,11 +134,12 @@ def _largest(*errors: float) -> float:
     return max(errors, key=lambda error: (error != error, error))
 
 
-def _short(error: BaseException) -> str:
+def short_error(error: BaseException) -> str:
+    """The class of an error with the beginning of its first line."""
     return f"{type(error).__name__}: {str(error).splitlines()[0][:100] if str(error) else ''}".rstrip(": ")
 
 
-class _Trial:
+class CacheTrial:
     """The forwards of one self-test: each check returns its largest error, relative to the logits."""
 
     def __init__(self, model: Any) -> None:
@@ -193,9 +195,9 @@ class _Trial:
         out = cache.feed([self.first[3:]], keep=2)
         return _largest(*errors, self._error(out[0, -1], 7), self._error(out[0, -2], 6))
 
-    def ragged(self) -> float:
+    def ragged(self, make: Callable[[Any, int], KVCache] = RowKV) -> float:
         """Two rows: padding in the first forward and after it, an empty chunk, a crop of one row, a repeated row."""
-        cache: KVCache = RowKV(self.model, 2)
+        cache = make(self.model, 2)
         out = cache.feed([self.first[:4], self.other[:2]])
         errors = [self._error(out[0, -1], 3), self._error(out[1, -1], 1, other=True)]
         cache.feed([self.wrong, []])

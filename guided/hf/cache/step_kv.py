@@ -75,6 +75,10 @@ class StepKV:
         self._history[:, self._len] = on_device(tokens, torch.long, self._history.device)
         self._len += 1
 
+    def num_columns(self, counts: Sequence[int]) -> int:
+        """One a row."""
+        return len(counts)
+
     @property
     def size_bytes(self) -> int:
         """Bytes of the cache's keys and values; 0 if the model's cache does not show them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from guided.hf.drafts.cost import Cost
@@ -61,14 +61,20 @@ class Drafts:
         self._cost = cost
         self._paces = [_Pace() for _ in range(num_rows)]
 
-    def propose(self, rows: Sequence[Ask | None]) -> list[Draft]:
-        """Return the draft that each row of a batch is to feed; empty for None, and if no draft pays."""
+    def propose(self, rows: Sequence[Ask | int], columns: Callable[[Sequence[int]], int]) -> list[Draft]:
+        """Return the draft that each row of a batch is to feed; empty for a number, and if no draft pays.
+
+        A number counts the tokens that a row feeds without asking; ``columns`` returns the columns of a forward over so
+        many tokens of each row.
+        """
         out = [Draft() for _ in rows]
-        asking = [(i, ask) for i, ask in enumerate(rows) if ask is not None and not self._paces[ask.number].waits()]
+        asking = [
+            (i, ask) for i, ask in enumerate(rows) if not isinstance(ask, int) and not self._paces[ask.number].waits()
+        ]
         if asking:
             for (i, _), draft in zip(asking, self._guesser.propose([ask for _, ask in asking]), strict=True):
                 out[i] = draft
-        size = self._size(out, [1 if ask is None else ask.fed for ask in rows])
+        size = self._size(out, [ask if isinstance(ask, int) else ask.fed for ask in rows], columns)
         return [draft.cut(size) for draft in out]
 
     def learn(self, number: int, draft: Draft, num_accepted: int) -> None:
@@ -76,14 +82,14 @@ class Drafts:
         self._paces[number].note(num_accepted)
         self._guesser.learn(number, draft, num_accepted)
 
-    def _size(self, drafts: Sequence[Draft], fed: Sequence[int]) -> int:
+    def _size(self, drafts: Sequence[Draft], fed: Sequence[int], columns: Callable[[Sequence[int]], int]) -> int:
         """Return the number of guesses to feed of each draft that saves the most time on average.
 
         A right guess saves the forward that would feed it with the tokens forced after it, or a row's share of that
-        forward in a batch; feeding it makes this forward wider, in every row.
+        forward in a batch; feeding it makes this forward wider.
         """
-        rows, width = len(fed), max(fed, default=1)
-        now = self._cost(rows * width)
+        rows, counts = len(fed), list(fed)
+        now = self._cost(columns(counts))
         chances = [1.0] * rows
         saved = most = 0.0
         best = 0
@@ -93,8 +99,8 @@ class Drafts:
                     guess = draft.guesses[size - 1]
                     chances[r] *= guess.chance
                     saved += chances[r] * self._cost(rows * (draft.num_tokens(size) - guess.at)) / rows
-                    width = max(width, fed[r] + draft.num_tokens(size))
-            gain = saved - (self._cost(rows * width) - now)
+                    counts[r] = fed[r] + draft.num_tokens(size)
+            gain = saved - (self._cost(columns(counts)) - now)
             if gain > most:
                 most, best = gain, size
         return best

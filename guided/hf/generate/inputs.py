@@ -13,7 +13,7 @@ from grammars.prompt.describe import describe_plan
 from guided.hf.model.chat_template import chat_digests, messages_of
 from guided.hf.model.context import ModelContext
 from guided.state.entry import Begin
-from special_tokens.errors import PlanError
+from special_tokens.errors import PlanError, RequestError
 
 if TYPE_CHECKING:
     from guided.hf.generate.session import Session
@@ -117,6 +117,8 @@ def bind(
     chats: Sequence[tuple[int, ...]] = (),
 ) -> Inputs:
     """Return token ids of prompts, with the digests of their chats, as a batch bound to their rows' plans."""
+    if not all(prompts):
+        raise RequestError("there is nothing in the prompt", place="messages", expected="some text")
     begins = [context.begin(plan, ids) for plan, ids in zip(plans, prompts, strict=True)]
     data = {key: value.to(context.model.device) for key, value in pad_left(prompts, context.pad_id).items()}
     return Inputs(data, prompts, begins, chats)

@@ -191,8 +191,8 @@ class Session:
         sent = self._link.newest(input_ids) if self._link is not None else None
         if sent is None:
             return None
-        tokens: Ids = sent[0]
-        self._fail_unsound(sent[1].tolist())
+        tokens, unsound = sent
+        self._fail_unsound(unsound.tolist())
         return tokens
 
     def _on_host(self, input_ids: torch.Tensor) -> Ids:

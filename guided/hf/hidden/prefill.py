@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from guided.hf.cache.kv_cache import AppendKV, RowKV
+from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV, TakenRow
 from guided.hf.cache.prefix_pool import PrefixPool, model_state
 from guided.hf.cache.self_test import Abilities, abilities_of
 from special_tokens.errors import ModelError
@@ -54,17 +54,17 @@ def _groups(lengths: Sequence[int], size: int) -> list[list[int]]:
 
 
 def _states(model: Any, abilities: Abilities, wanted: Sequence[Wanted], pool: PrefixPool | None) -> list[torch.Tensor]:
-    cache: RowKV | AppendKV = RowKV(model, len(wanted)) if abilities.crop else AppendKV(model, 1)
+    cache: KVCache = RowKV(model, 0) if abilities.crop else AppendKV(model, 0)
     chunks = [list(text.ids) for text in wanted]
+    kept: list[tuple[TakenRow, int] | None] = [None] * len(wanted)
     if pool is not None and pool.is_on and abilities.several:
         state, is_whole = model_state(model), isinstance(cache, AppendKV)
         kept = [
             pool.longest(text.ids, len(text.ids) - text.num_states, state, is_whole=is_whole, is_counted=False)
             for text in wanted
         ]
-        if any(prefix is not None for prefix in kept):
-            cache.begin(kept, max(map(len, chunks)))
         chunks = [chunk[0 if row is None else row[1] :] for chunk, row in zip(chunks, kept, strict=True)]
+    cache.extend(kept, max(len(text.ids) for text in wanted))
     count = max(text.num_states for text in wanted)
     columns = []
     for pieces, keep in _pieces(chunks, count, _COLUMNS if abilities.several else count):

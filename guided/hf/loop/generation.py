@@ -8,14 +8,15 @@ import logging
 import weakref
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 import torch
 
 from grammars.plan.plan import Plan, RowPlan
-from guided.hf.cache.kv_cache import RowKV
+from guided.hf.cache.kv_cache import AppendKV, KVCache
 from guided.hf.cache.self_test import abilities_of
+from guided.hf.cache.step_kv import StepKV
 from guided.hf.drafts.choose import drafts_of
 from guided.hf.drafts.drafts import Drafts
 from guided.hf.drafts.settings import DraftSettings, say_once
@@ -23,12 +24,12 @@ from guided.hf.generate.inputs import Inputs
 from guided.hf.hidden.last_states import LastStates
 from guided.hf.hidden.messages import with_last_states
 from guided.hf.hidden.settings import HiddenStates
-from guided.hf.loop.prepare import Prepared, prepare
+from guided.hf.loop.loop_row import LoopRow
+from guided.hf.loop.prepare import Prepared, own_loop, prepare
 from guided.hf.loop.recorder import Recorder
 from guided.hf.loop.reuse import Reuse
-from guided.hf.loop.row_loop import LoopRow, RowLoop, Step
-from guided.hf.loop.row_masks import RowMasks
-from guided.hf.loop.sampling import BatchSampler
+from guided.hf.loop.row_loop import RowLoop, Step
+from guided.hf.loop.sampling import RowSampler
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.inspect.land import row_landing
@@ -39,6 +40,7 @@ from guided.rows.alone import alone, completed
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
 from guided.sampling import RowSampling, TokenLogprob
+from special_tokens.errors import ModelError
 
 __all__ = ["Generation", "Streamer"]
 
@@ -69,8 +71,9 @@ class Streamer(Protocol):
 class Generation:
     """Rows and their answers.  Iterate `steps` once; `messages` are then the answers.
 
-    ``inputs``, ``plans``, ``rows`` and ``max_tokens`` have one entry per row.  The ``streamer`` of a single row gets
-    each run of tokens at once; with several rows it gets one token per row and step, so that rows stay aligned.
+    ``inputs``, ``plans``, ``rows`` and ``max_tokens`` have one entry per row; ``choices`` has one per message, the
+    index of its row: several greedy answers to one prompt are one row.  The ``streamer`` of a single row gets each run
+    of tokens at once; with several rows it gets one token per row and step, so that rows stay aligned.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Generation:
         plans: Sequence[RowPlan],
         rows: Sequence[RowSampling],
         max_tokens: Sequence[int],
+        choices: Sequence[int],
         *,
         on_error: OnError = "end",
         trace: bool = False,
@@ -93,6 +97,7 @@ class Generation:
         self.inputs = inputs
         self.plans = tuple(plans)
         self.rows = tuple(rows)
+        self.choices = tuple(choices)
         self.trace = trace
         self._max_tokens = tuple(max_tokens)
         self._streamer = streamer
@@ -118,9 +123,19 @@ class Generation:
             )
             for r, plan in enumerate(plans)
         ]
-        self._loop_rows = [
-            LoopRow(r, answer, most, list(inputs.prompt_ids[r]), inputs.chats[r])
-            for r, (answer, most) in enumerate(zip(self.answers, max_tokens, strict=True))
+        #: what joins a loop, a row for each of `answers`
+        self.loop_rows = [
+            LoopRow(
+                r,
+                answer,
+                max_tokens[r],
+                list(inputs.prompt_ids[r]),
+                RowSampler(self.rows[r], inputs.prompt_ids[r]),
+                inputs.chats[r],
+                self._recorder,
+                self._states,
+            )
+            for r, answer in enumerate(self.answers)
         ]
 
     def _make_recorder(self) -> Recorder | None:
@@ -136,36 +151,51 @@ class Generation:
         return steps
 
     def _steps(self) -> Generator[Step, None, None]:
-        context, inputs = self.context, self.inputs
-        if any(plan is not None for plan in self.plans):
-            warn_of_conflicts(context.model.generation_config, context.tokens)
+        self._show(self.inputs["input_ids"])
+        loop = own_loop(self.context, self._prepared, self.inputs)
+        try:
+            step = self.join(loop)
+            if step.tokens:
+                self._show_step(step)
+                yield step
+            while not loop.is_empty:
+                step = loop.step()
+                self._show_step(step)
+                yield step
+        finally:
+            loop.close()
+        if self._streamer is not None:
+            self._guarded("end")
+
+    @cached_property
+    def _prepared(self) -> Prepared:
         needs_columns = self._streamer is not None and len(self.rows) > 1
         # The last token is fed as well where its state is wanted.
         most = max(self._max_tokens) + (self._states is not None)
-        prepared = prepare(context, inputs, most, step_by_step=needs_columns)
-        cache = prepared.make_cache(inputs.num_rows) if prepared.make_cache is not None else prepared.step_by_step
-        device = inputs["input_ids"].device
-        loop = RowLoop(
-            cache,
-            self._loop_rows,
-            BatchSampler(self.rows, inputs.prompt_ids),
-            # The loop owns its copy of the logits: masks go in place unless a recorder needs the raw ones.
-            RowMasks(context.engine, device, in_place=self._recorder is None),
-            device,
-            pad_id=context.pad_id,
-            recorder=self._recorder,
-            processors=prepared.processors,
-            criteria=prepared.criteria,
-            reuse=self._kept_rows(prepared),
-            drafts=self._make_drafts(prepared, isinstance(cache, RowKV)),
-            states=self._states,
-        )
-        self._show(inputs["input_ids"])
-        for step in loop.steps():
-            self._show_step(step)
-            yield step
-        if self._streamer is not None:
-            self._guarded("end")
+        is_free = self._drafts is None and not any(isinstance(plan, Plan) for plan in self.plans)
+        return prepare(self.context, self.inputs, most, step_by_step=needs_columns, is_free=is_free)
+
+    @property
+    def why_alone(self) -> str:
+        """Why the rows cannot join a loop with those of other calls, so that `steps` must run them; "" if they can."""
+        return self._prepared.why_alone
+
+    def join(self, loop: RowLoop) -> Step:
+        """Let the rows join a loop that is not `steps`' own; return the tokens that are forced before any forward.
+
+        `loop_rows` are those rows, `answers` grow with the loop's steps, and `messages` are there when all have left.
+        Raises `RequestError` where the loop never has room for them, `ModelError` where they are decoded `why_alone`.
+        """
+        if loop.capacity.is_shared and self.why_alone:
+            raise ModelError(f"these rows cannot join others: {self.why_alone}", hint="run them by themselves")
+        if any(plan is not None for plan in self.plans):
+            warn_of_conflicts(self.context.model.generation_config, self.context.tokens)
+        loop.capacity.check(self.loop_rows)
+        reuse = self._kept_rows(self._prepared)
+        drafts = self._make_drafts(self._prepared, loop.cache)
+        for row in self.loop_rows:
+            row.reuse, row.drafts = reuse, drafts
+        return loop.join(self.loop_rows)
 
     def _kept_rows(self, prepared: Prepared) -> Reuse | None:
         """Return the way to the kept rows; None where this call, the guide or the model keeps none."""
@@ -175,13 +205,13 @@ class Generation:
             say_once(self.context.model, f"no rows are kept for later turns, {prepared.off}")
         return Reuse(pool, self.context.model) if self._reuse and pool.is_on and not prepared.off else None
 
-    def _make_drafts(self, prepared: Prepared, can_crop: bool) -> Drafts | None:
+    def _make_drafts(self, prepared: Prepared, cache: KVCache | StepKV) -> Drafts | None:
         """Return the drafts of the run; None if the call asks for none, or the cache cannot be cropped."""
         settings, context = self._drafts, self.context
         if settings is None:
             return None
         found: Drafts | str = prepared.off or "; ".join(abilities_of(context.model).notes)
-        if can_crop:
+        if not isinstance(cache, AppendKV | StepKV):
             found = drafts_of(settings, context.model, context.engine, self.answers, self.inputs.prompt_ids)
         if isinstance(found, Drafts):
             return found
@@ -194,11 +224,11 @@ class Generation:
     def _show_step(self, step: Step) -> None:
         if self._streamer is None:
             return
-        if len(step.tokens) == 1:
-            if step.tokens[0]:
-                self._show(torch.tensor(step.tokens[0]))
-        else:
-            self._show(torch.tensor([tokens[0] if tokens else self.context.pad_id for tokens in step.tokens]))
+        written = [step.tokens.get(row, []) for row in self.loop_rows]
+        if len(written) > 1:
+            self._show(torch.tensor([tokens[0] if tokens else self.context.pad_id for tokens in written]))
+        elif written[0]:
+            self._show(torch.tensor(written[0]))
 
     def _show(self, tokens: torch.Tensor) -> None:
         if self._streamer is not None:
@@ -217,15 +247,15 @@ class Generation:
     # -- the answers
 
     def messages(self) -> list[Message]:
-        """Return the message of each row."""
+        """Return the message of each of ``choices``."""
         found = [self._message(r) for r in range(len(self.rows))]
-        if self._hidden is None:
-            return found
-        pool = self.context.pool if self._reuse else None
-        return with_last_states(self.context.model, found, self._hidden, pool=pool, states=self._states)
+        if self._hidden is not None:
+            pool = self.context.pool if self._reuse else None
+            found = with_last_states(self.context.model, found, self._hidden, pool=pool, states=self._states)
+        return [found[r] for r in self.choices]
 
     def _message(self, r: int) -> Message:
-        row = self._loop_rows[r]
+        row = self.loop_rows[r]
         message = self.answers[r].message(
             Usage(
                 forwards=row.forwards,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from guided.hf.loop.sampling import BatchSampler
+from guided.hf.loop.sampling import RowSampler, choose
 from guided.rows.alone import alone
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import RowSequence
@@ -20,11 +20,10 @@ _STRIDE = 1 << 32
 
 
 def land(
-    sampler: BatchSampler,
+    rows: Sequence[RowSampler],
     scores: torch.Tensor,
     tokens: torch.Tensor,
     sound: torch.Tensor,
-    numbers: Sequence[int],
     answers: Sequence[RowAnswer | None],
 ) -> torch.Tensor:
     """Replace the tokens int64 ``[rows]`` after which no end within the budget was found, in place; return ``tokens``.
@@ -36,13 +35,13 @@ def land(
         sequence = answer.sequence if answer is not None else None
         if isinstance(sequence, RowSequence) and sequence.landing is not None and sequence.is_landing() and sound[i]:
             token = int(tokens[i])
-            landed = alone(sequence.fail, token, _landed, sampler, scores[i], token, numbers[i], sequence)
+            landed = alone(sequence.fail, token, _landed, rows[i], scores[i], token, sequence)
             if landed != token:
                 tokens[i] = landed
     return tokens
 
 
-def _landed(sampler: BatchSampler, scores: torch.Tensor, token: int, number: int, sequence: RowSequence) -> int:
+def _landed(row: RowSampler, scores: torch.Tensor, token: int, sequence: RowSequence) -> int:
     assert sequence.landing is not None
     effort = sequence.landing.step_effort()
     position = sequence.num_tokens
@@ -57,7 +56,7 @@ def _landed(sampler: BatchSampler, scores: torch.Tensor, token: int, number: int
         if ids is None:
             ids = scores.isfinite().nonzero().squeeze(-1)
         scores[token] = -torch.inf
-        chosen, sound = sampler.choose(scores[ids][None], [number], [position + draw * _STRIDE])
+        chosen, sound = choose(scores[ids][None], [row], [position + draw * _STRIDE])
         if not sound[0]:
             break
         token = int(ids[chosen[0]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,15 +10,24 @@ import torch
 from transformers import DynamicCache
 from transformers.generation import EosTokenCriteria, MaxLengthCriteria
 
-from guided.hf.cache.kv_cache import AppendKV, RowKV
+from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV
+from guided.hf.cache.packed_kv import PackedKV
+from guided.hf.cache.packing import packs
 from guided.hf.cache.self_test import abilities_of
 from guided.hf.cache.step_kv import PLAIN_INPUTS, StepKV, cache_of
+from guided.hf.drafts.cost import measured_cost
 from guided.hf.generate.inputs import Inputs
+from guided.hf.loop.capacity import Capacity
+from guided.hf.loop.row_loop import RowLoop
+from guided.hf.loop.row_masks import RowMasks
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import first_line
 from special_tokens.errors import ModelError
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "own_loop", "prepare", "shared_loop"]
+
+#: The longest of even prompts has this many times the tokens of the shortest, at most.
+_EVEN = 1.1
 
 #: Settings with which ``generate`` neither samples nor searches itself.
 _NEUTRAL: dict[str, Any] = {
@@ -35,23 +44,25 @@ _NEUTRAL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared call: ``step_by_step`` makes a cache for one token per forward, ``make_cache(n)`` one of ``n`` rows.
+    """A prepared call and its cache, for which ``processors`` and ``criteria`` of the model's generation config are.
 
-    ``make_cache`` is None if only ``step_by_step`` works.  ``processors`` and ``criteria`` are those of the model's
-    generation config, without guidance.  ``off`` says why rows of this call are not kept, and is empty if they are.
+    ``off`` says why rows of this call are not kept, and ``why_alone`` why they cannot join a loop with others; both are
+    empty if they are, and can.
     """
 
-    step_by_step: StepKV
-    make_cache: Callable[[int], RowKV | AppendKV] | None = None
+    cache: KVCache | StepKV
     processors: list[Any] = field(default_factory=list)
     criteria: list[Any] = field(default_factory=list)
     off: str = ""
+    why_alone: str = ""
 
 
-def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_step: bool = False) -> Prepared:
-    """Prepare a call of at most ``max_tokens`` new tokens for ``inputs`` as ``generate`` does; runs no forward.
+def prepare(
+    context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_step: bool = False, is_free: bool = False
+) -> Prepared:
+    """Prepare a call of at most ``max_tokens`` new tokens for ``inputs`` as ``generate`` does.
 
-    ``step_by_step``: the caller needs a step for each token.
+    ``step_by_step``: the caller needs a step for each token.  ``is_free``: no row has a plan that may force tokens.
     """
     ends = list(context.tokens.end_ids) or None
     try:
@@ -70,14 +81,44 @@ def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_s
     why = _own_way(kwargs, config, [*processors, *criteria])
     if step_by_step or why:
         off = f"decoded step by step: {why}" if why else "this call is decoded step by step"
-        return Prepared(step, None, list(processors), criteria, off)
+        return Prepared(step, list(processors), criteria, off, off)
     model, abilities = context.model, abilities_of(context.model)
-    if abilities.ragged or (abilities.crop and inputs.num_rows == 1):
-        return Prepared(step, lambda rows: RowKV(model, rows))
+    if abilities.ragged:
+        lengths = [len(ids) for ids in inputs.prompt_ids]
+        is_even = is_free and max(lengths) <= _EVEN * min(lengths)
+        # One row is fed as the model's own generate feeds it, to the bit.
+        is_packed = len(lengths) > 1 and packs(model, is_even=is_even)
+        return Prepared(PackedKV(model, 0) if is_packed else RowKV(model, 0))
     why = "; ".join(abilities.notes) or "this model is decoded step by step"
+    if abilities.crop and inputs.num_rows == 1:
+        return Prepared(RowKV(model, 0), why_alone=why)
     if abilities.several and inputs.num_rows == 1:
-        return Prepared(step, lambda rows: AppendKV(model, rows), off="" if abilities.snapshot else why)
-    return Prepared(step, off=why)
+        return Prepared(AppendKV(model, 0), off="" if abilities.snapshot else why, why_alone=why)
+    return Prepared(step, off=why, why_alone=why)
+
+
+def own_loop(context: ModelContext, prepared: Prepared, inputs: Inputs) -> RowLoop:
+    """Return the loop of one call alone."""
+    device = inputs["input_ids"].device
+    return RowLoop(
+        prepared.cache, RowMasks(context.engine, device), device, context.pad_id, prepared.processors, prepared.criteria
+    )
+
+
+def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int, piece: int | None = None) -> RowLoop:
+    """Return a loop that rows of several calls join (`Generation.join`), ``rows`` at most at once.
+
+    Prompts are fed in pieces while other rows run, of ``piece`` tokens or as large as they cost little.  Where more
+    than ``cached_tokens`` tokens of prompts and answers would be cached, the newest row is taken out and goes on later.
+    Raises `ModelError` for a model whose rows cannot differ in length: its calls run one by one.
+    """
+    model, abilities = context.model, abilities_of(context.model)
+    if not abilities.ragged:
+        raise ModelError("; ".join(abilities.notes) or "this model is decoded step by step", place="model")
+    device = model.get_input_embeddings().weight.device
+    capacity = Capacity(rows, cached_tokens, measured_cost(model), piece)
+    cache = PackedKV(model, 0) if packs(model) else RowKV(model, 0)
+    return RowLoop(cache, RowMasks(context.engine, device), device, context.pad_id, capacity=capacity)
 
 
 def _own_way(kwargs: Mapping[str, Any], config: Any, added: Sequence[Any]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from guided.hf.cache.kv_cache import AppendKV, RowKV
+from guided.hf.cache.kv_cache import AppendKV, KVCache, TakenRow
 from guided.hf.cache.prefix_pool import PrefixPool, model_state
 
 __all__ = ["Reuse"]
@@ -15,7 +15,7 @@ log = logging.getLogger("guided")
 
 
 class Reuse:
-    """The access of one run to ``pool``; ``model`` is the model that the cache belongs to."""
+    """The access of the rows of one call to ``pool``; ``model`` is the model that the cache belongs to."""
 
     def __init__(self, pool: PrefixPool, model: Any) -> None:
         self._pool = pool
@@ -23,40 +23,30 @@ class Reuse:
         self._state = model_state(model)
         self._epoch = pool.epoch
 
-    def begin(self, cache: RowKV | AppendKV, chunks: Sequence[Sequence[int]], needed: Sequence[int]) -> list[int]:
-        """Fill the empty rows of ``cache`` with kept prefixes of ``chunks``; return how many tokens each row got.
+    def shares_with(self, other: Reuse | None) -> bool:
+        """Whether rows of the other call, which are running, may be read as kept ones."""
+        return other is not None and (other._pool, other._state, other._epoch) == (self._pool, self._state, self._epoch)
 
-        At least ``needed[r]`` tokens of ``chunks[r]``, and at least one, are left to be fed.
+    def prefix(self, wanted: Sequence[int], *, is_whole: bool) -> tuple[TakenRow, int] | None:
+        """Return the kept row with the longest prefix of ``wanted``, and its length; None if there is none.
+
+        ``is_whole``: only a row that is a prefix as a whole counts.
         """
-        is_whole = isinstance(cache, AppendKV)
-        found = [
-            self._pool.longest(chunk, len(chunk) - max(1, least), self._state, is_whole=is_whole)
-            for chunk, least in zip(chunks, needed, strict=True)
-        ]
-        if any(prefix is not None for prefix in found):
-            cache.begin(found, max(map(len, chunks)))
-        return [0 if prefix is None else prefix[1] for prefix in found]
+        return self._pool.longest(wanted, len(wanted), self._state, is_whole=is_whole)
 
-    def keep(
-        self, cache: RowKV | AppendKV, rows: Iterable[int] | None, chats: Sequence[frozenset[tuple[int, ...]]]
-    ) -> None:
-        """Keep these rows of ``cache``, or all rows for None, after which the cache is empty.
+    def keep(self, cache: KVCache, row: int, chats: frozenset[tuple[int, ...]], *, is_last: bool = True) -> None:
+        """Keep a row of ``cache`` for its conversations ``chats``; with ``is_last`` it does not go on in the cache.
 
-        ``chats`` are the conversations of each row of the cache.  Never raises: an answer must not be lost because its
-        row cannot be kept, for example for lack of memory.
+        Never raises: an answer must not be lost because its row cannot be kept, for example for lack of memory.
         """
         size = cache.size_bytes // max(1, len(cache))
         try:
             if model_state(self._model) != self._state:
                 self._pool.note_off("the model changed while it answered")  # nothing says when
-                return
-            if size > self._pool.max_bytes:
+            elif size > self._pool.max_bytes:
                 self._pool.note_off(f"a row of {size} bytes is larger than cache_bytes ({self._pool.max_bytes})")
-                return
-            numbers = list(range(len(cache)) if rows is None else rows)
-            taken = cache.hand_over() if rows is None else [cache.take(row) for row in numbers]
-            for number, row in zip(numbers, taken, strict=False):
-                own = chats[number] if number < len(chats) else ()
-                self._pool.keep(row, own, self._state, self._epoch, is_whole=isinstance(cache, AppendKV))
+            else:
+                taken = cache.take(row, copy=cache.shares_memory or not is_last)
+                self._pool.keep(taken, chats, self._state, self._epoch, is_whole=isinstance(cache, AppendKV))
         except Exception as error:
             log.warning("rows could not be kept: %s: %s", type(error).__name__, error)

@@ -1,7 +1,8 @@
 """The decode loop: in each step mask, choose and commit a token per row, commit the forced tokens after it, feed both.
 
-A sampled token is one mask, one sample and one commit; a forced token is one commit, and is fed together with the token
-before it.  Rows that have ended leave the batch.  On an accelerator the host waits once per step, for the tokens.
+Rows join the loop and leave it while others run.  A sampled token is one mask, one sample and one commit; a forced
+token is one commit, and is fed together with the token before it.  Prompts are fed together with the rows that run, in
+pieces where the loop has a `Capacity`.  On an accelerator the host waits once per step, for the tokens.
 
 Draft tokens are fed after the committed ones.  The step then continues over the same logits for as long as the tokens
 that are chosen and forced equal those of the draft.  Only the cache is ahead then, so only the cache is cropped when
@@ -10,273 +11,197 @@ they differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import torch
 
-from guided.hf.cache.kv_cache import AppendKV, RowKV
+from guided.hf.cache.kv_cache import KVCache
 from guided.hf.cache.step_kv import StepKV
 from guided.hf.drafts.draft import Ask, Draft
-from guided.hf.drafts.drafts import Drafts
-from guided.hf.hidden.last_states import LastStates
+from guided.hf.loop.capacity import Capacity
 from guided.hf.loop.landing import land
-from guided.hf.loop.recorder import Recorder
-from guided.hf.loop.reuse import Reuse
+from guided.hf.loop.loop_row import LoopRow
+from guided.hf.loop.places import Places
 from guided.hf.loop.row_masks import RowMasks
-from guided.hf.loop.sampling import BatchSampler
+from guided.hf.loop.sampling import adjust, choose
 from guided.hf.masks.logits_check import not_numbers
 from guided.hf.masks.transfer import on_device
 from guided.rows.alone import alone, together
-from guided.rows.answer import RowAnswer
 from special_tokens.errors import ModelError
 
-__all__ = ["LoopRow", "RowLoop", "Step"]
+__all__ = ["RowLoop", "Step"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The tokens that each row wrote in one step, by row number: one chosen token, then those forced after it.
+    """The tokens that rows wrote in one step, one chosen token and those forced after it, and the rows that left.
 
-    With drafts there may be several such runs.  Empty for a row that had ended before and for a row that failed.
+    With drafts there may be several such runs.  Rows that wrote nothing are not in ``tokens``.
     """
 
-    tokens: list[list[int]]
+    tokens: dict[LoopRow, list[int]] = field(default_factory=dict)
+    ended: list[LoopRow] = field(default_factory=list)
 
-
-@dataclass(eq=False, slots=True)
-class LoopRow:
-    """One row of the loop: its answer, at most ``max_tokens`` long, and the tokens to be fed for it next.
-
-    ``pending`` are the tokens that the cache does not hold yet, at first the prompt; the last ``num_unrecorded`` were
-    forced, and their log-probabilities are still to be recorded.  ``draft`` is fed after ``pending``; of a draft that
-    was fed, ``num_right`` tokens have been written, and ``column`` of the logits predicts the next one.  ``chat`` are
-    the digests of the prompt's messages.  ``cached`` counts the prompt tokens that were taken from a kept row.
-    """
-
-    number: int
-    answer: RowAnswer
-    max_tokens: int
-    pending: list[int]
-    chat: tuple[int, ...] = ()
-    num_unrecorded: int = 0
-    forwards: int = 0
-    cached: int = 0
-    draft: Draft = field(default_factory=Draft)
-    num_right: int = 0
-    column: int = -1
-    drafted: int = 0
-    accepted: int = 0
-
-    @property
-    def is_done(self) -> bool:
-        """Whether no more tokens may be written."""
-        return self.answer.is_done or len(self.answer.tokens) >= self.max_tokens
-
-    @property
-    def size(self) -> int:
-        """The tokens of prompt and answer."""
-        return self.answer.prompt_tokens + len(self.answer.tokens)
-
-    def take_forced(self) -> list[int]:
-        """Commit the tokens that are forced next, and return them."""
-        room = self.max_tokens - len(self.answer.tokens)
-        run = [] if room <= 0 or self.answer.is_done else self.answer.push_forced(room)
-        self.pending += run
-        return run
+    def add(self, row: LoopRow, tokens: list[int]) -> None:
+        """Add tokens of one row."""
+        if tokens:
+            self.tokens.setdefault(row, []).extend(tokens)
 
 
 @dataclass(eq=False)
 class RowLoop:
-    """The rows of one batch over one cache.
+    """A decode loop over one KV cache, which rows join and leave.
 
-    ``cache`` holds an empty row for each of ``rows``.  A `StepKV` gets one token per row and step, and its rows stay
-    until the end.  ``drafts`` need a `RowKV`.  ``processors`` and ``criteria`` are the caller's or the model's, as in
-    transformers; they need a `StepKV`, which has the histories.  With ``reuse`` a row begins with the kept prefix of
-    its prompt, and is kept when it leaves the batch, and when the run ends or breaks off.  With ``states`` a row that
-    has ended takes part in one more forward, for the hidden state at its last token.
+    `join` rows, call `step` while the loop is not `is_empty`; `close` takes rows out before their end.  One thread at a
+    time.  A row carries its answer, sampling, recorder, drafts and kept rows (`LoopRow`); what is raised in it ends it
+    alone (``answer.error``).  What is raised by the model breaks a step off: then `close` the loop.  A `StepKV` has its
+    rows from the beginning; ``processors`` and ``criteria`` are as in transformers and need one.
     """
 
-    cache: RowKV | AppendKV | StepKV
-    rows: list[LoopRow]
-    sampler: BatchSampler
+    cache: KVCache | StepKV
     masks: RowMasks
     device: torch.device
     pad_id: int = 0
-    recorder: Recorder | None = None
     processors: Sequence[Any] = ()
     criteria: Sequence[Any] = ()
-    reuse: Reuse | None = None
-    drafts: Drafts | None = None
-    states: LastStates | None = None
-    _active: list[LoopRow] = field(default_factory=list)  # row i of the cache belongs to the i-th
-    _chats: list[frozenset[tuple[int, ...]]] = field(default_factory=list)  # of the rows of the cache
+    capacity: Capacity = Capacity()
+    _ready: list[int] = field(default_factory=list)  # the active rows of which the logits of a forward are read
+    _logits: torch.Tensor | None = None  # of a forward that was launched
 
-    def steps(self) -> Iterator[Step]:
-        """Decode until every row has ended.  On an accelerator a step is yielded after the next one was launched."""
-        try:
-            yield from self._steps()
-        finally:
-            self._keep_rows()
+    def __post_init__(self) -> None:
+        self._fixed: list[LoopRow] = []  # those of a `StepKV`
+        self.places = None if isinstance(self.cache, StepKV) else Places(self.cache, self.capacity)
 
-    def _steps(self) -> Iterator[Step]:
-        first = self._forced([[] for _ in self.rows], self.rows)
-        waiting = [Step(first)] if any(first) else []
-        self._active = list(self.rows)
-        is_first = True
-        while True:
-            if self.device.type == "cpu":
-                yield from waiting
-                waiting = []
-            self._leave(is_first=is_first)
-            self._draft(is_first=is_first)
-            if not self._goes_on():
-                break
-            logits = self._feed(is_first=is_first)
-            is_first = False
-            yield from waiting
+    def join(self, rows: Sequence[LoopRow]) -> Step:
+        """Let rows join, in their turn; return the tokens that are forced first, before any forward.
+
+        Rows that begin alike are computed once.  Raises `RequestError` for more rows than the loop has, and for a
+        prompt that it never has room for: they would wait for ever.
+        """
+        self.capacity.check(rows)
+        step = Step()
+        if self.places is None:
+            self._fixed = list(rows)
+            return step
+        for row in rows:
+            step.add(row, row.take_forced())
+        step.ended.extend(row for row in rows if not row.needs_forward)
+        self.places.add([row for row in rows if row.needs_forward])
+        return step
+
+    def step(self) -> Step:
+        """Feed what is to be fed and write a token in each row that is ready; return the new tokens.
+
+        On an accelerator the next forward is launched before this returns, so that the host's work is done meanwhile.
+        """
+        step = Step()
+        if self._logits is None:
+            self._launch(step)
+        if self._logits is not None:
+            logits, self._logits = self._logits, None
             with torch.no_grad():
-                waiting = [Step(self._write(logits))]
+                self._write(logits, step)
             del logits
-        yield from waiting
+        if self.device.type != "cpu":
+            self._launch(step)
+        else:
+            self._leave(step)
+        return step
+
+    def close(self, rows: Iterable[LoopRow] | None = None) -> Step:
+        """End these rows, or all, where they are; return the rows that left, now or in the next `step`."""
+        step = Step()
+        for row in self.rows() if rows is None else rows:
+            row.is_closed = True
+        if rows is None:
+            self._logits = None
+        if self._logits is None:
+            self._leave(step)
+        return step
 
     @property
-    def _is_stepwise(self) -> bool:
-        return isinstance(self.cache, StepKV)
+    def is_empty(self) -> bool:
+        """Whether no row needs a step."""
+        return self._logits is None and not any(row.needs_forward for row in self.rows())
 
-    def _records(self, row: LoopRow) -> bool:
-        return self.recorder is not None and row.number in self.recorder.rows
+    def rows(self) -> list[LoopRow]:
+        """Return the rows that are in the loop, those that wait included."""
+        waiting = self.places.waiting if self.places is not None else ()
+        return [row for first in (*self._active, *waiting) for row in (first, *first.twins)]
 
-    def _needs_forward(self, row: LoopRow) -> bool:
-        return row.num_unrecorded > 0 or self._feeds_last(row)
-
-    def _feeds_last(self, row: LoopRow) -> bool:
-        """Whether the newest token of ``row`` is to be fed."""
-        return not row.is_done or (self.states is not None and bool(row.pending and row.answer.tokens))
-
-    def _goes_on(self) -> bool:
-        return any(self._needs_forward(row) for row in self._active)
-
-    def _forced(self, written: list[list[int]], rows: Sequence[LoopRow]) -> list[list[int]]:
-        """Add to ``written`` the tokens that are forced next in ``rows``."""
-        for row in rows if not self._is_stepwise else ():
-            run = row.take_forced()
-            if run:
-                written[row.number] += run
-                self.sampler.commit(row.number, run)
-                row.num_unrecorded = len(run) if self._records(row) else 0
-        return written
+    @property
+    def _active(self) -> list[LoopRow]:
+        return self._fixed if self.places is None else self.places.active
 
     # -- forwards
 
-    def _leave(self, *, is_first: bool) -> None:
-        """Drop the rows that need no forward; before the first one nothing is in the cache yet."""
-        if self._is_stepwise:
+    def _leave(self, step: Step) -> None:
+        if self.places is not None:
+            step.ended.extend(self.places.leave())
+        elif not any(row.needs_forward for row in self._fixed):
+            step.ended.extend(self._fixed)
+            self._fixed = []
+
+    def _launch(self, step: Step) -> None:
+        """Launch the forward of the next step, if any row needs one."""
+        self._leave(step)
+        if self.places is None:
+            self._logits = self._feed_all() if self._fixed else None
             return
-        stay = [i for i, row in enumerate(self._active) if self._needs_forward(row)]
-        if len(stay) < len(self._active):
-            if stay and not is_first:
-                self._keep_leaving(set(range(len(self._active))).difference(stay))
-                self._select(stay)
-            if stay or is_first:
-                self._active = [self._active[i] for i in stay]
+        self.places.admit()
+        self.places.make_room()
+        self._draft(self.places.pieces())
+        self._leave(step)  # a row that failed at its draft
+        if self._active:
+            hidden = any(row.states is not None for row in self._active)
+            self._logits, self._ready = self.places.feed(self.places.pieces(), hidden=hidden)
 
-    def _feed(self, *, is_first: bool) -> torch.Tensor:
-        """Feed the pending tokens and drafts; return the logits float ``[rows, keep, vocab]`` of the newest columns."""
-        active = self._active
-        for row in active:
-            row.forwards += self._needs_forward(row)
-        if isinstance(self.cache, StepKV):
-            return self.cache.feed([row.pending or [self.pad_id] for row in active], hidden=self.states is not None)
-        # A row that is done needs logits only for its unrecorded tokens, so its last token need not be fed.
-        chunks = [(row.pending + row.draft.tokens) if self._feeds_last(row) else row.pending[:-1] for row in active]
-        keep = max(map(self._num_columns, active))
-        if not is_first:
-            return self.cache.feed(chunks, keep=keep, hidden=self.states is not None)
-        return self._prefill(self.cache, chunks, keep)
+    def _feed_all(self) -> torch.Tensor:
+        """Feed a token of each row; those that have ended get padding."""
+        for row in self._fixed:
+            row.forwards += row.needs_forward
+        self._ready = list(range(len(self._fixed)))
+        chunks = [row.pending or [self.pad_id] for row in self._fixed]
+        return self.cache.feed(chunks, hidden=any(row.states is not None for row in self._fixed))
 
-    def _num_columns(self, row: LoopRow) -> int:
-        """The columns of the logits that ``row`` needs."""
-        if row.is_done and self._feeds_last(row):
-            return max(row.num_unrecorded + 1, min(2, len(row.pending)))
-        return row.num_unrecorded + (not row.is_done) + len(row.draft.tokens)
-
-    def _draft(self, *, is_first: bool) -> None:
-        """Choose the drafts to be fed; a row that fails at it leaves."""
-        if self.drafts is None:
-            return
-        asks = [
-            None if row.is_done else Ask(row.number, len(row.pending), row.max_tokens - len(row.answer.tokens))
-            for row in self._active
-        ]
-        for row, draft in zip(self._active, self.drafts.propose(asks), strict=True):
-            row.draft = Draft() if row.is_done else draft
-            row.drafted += len(row.draft.guesses)
-        self._leave(is_first=is_first)
-
-    def _prefill(self, cache: RowKV | AppendKV, chunks: Sequence[list[int]], keep: int) -> torch.Tensor:
-        """Feed the prompts; rows that begin alike (n answers, equal requests) are computed once."""
-        kinds: dict[tuple[int, ...], list[LoopRow]] = {}
-        for chunk, row in zip(chunks, self._active, strict=True):
-            kinds.setdefault(tuple(chunk), []).append(row)
-        cache.select(list(range(len(kinds))))
-        self._chats = [frozenset(row.chat for row in rows) for rows in kinds.values()]
-        reused = [0] * len(kinds)
-        if self.reuse is not None:
-            needed = [max(map(self._num_columns, rows)) for rows in kinds.values()]
-            reused = self.reuse.begin(cache, list(kinds), needed)
-        new = [chunk[size:] for chunk, size in zip(kinds, reused, strict=True)]
-        logits = cache.feed(new, keep=keep, hidden=self.states is not None)
-        if self.reuse is not None and isinstance(cache, AppendKV):
-            self._keep_leaving([0])  # it cannot be cropped later, and the next turn may spell the answer otherwise
-        for rows, size in zip(kinds.values(), reused, strict=True):
-            for row in rows:
-                row.cached = min(size, row.answer.prompt_tokens)
-        if len(kinds) == len(chunks):
-            return logits
-        places = [[*kinds].index(tuple(chunk)) for chunk in chunks]
-        self._select(places)
-        index = on_device(places, torch.long, logits.device)
-        cache.hidden = None if cache.hidden is None else cache.hidden[index.to(cache.hidden.device)]
-        return logits[index]
-
-    # -- kept rows
-
-    def _select(self, rows: Sequence[int]) -> None:
-        assert not isinstance(self.cache, StepKV)
-        self.cache.select(list(rows))
-        self._chats = [self._chats[i] for i in rows]
-
-    def _keep_leaving(self, rows: Iterable[int]) -> None:
-        if self.reuse is not None and not isinstance(self.cache, StepKV):
-            self.reuse.keep(self.cache, rows, self._chats)
-
-    def _keep_rows(self) -> None:
-        """Keep the rows of the cache when the run is over, or has broken off."""
-        if self.reuse is None or isinstance(self.cache, StepKV):
-            return
-        self.reuse.keep(self.cache, None, self._chats)
+    def _draft(self, pieces: Sequence[int | None]) -> None:
+        """Choose the drafts to be fed; a row that fails at it needs no forward any more."""
+        parts = list(zip(self._active, pieces, strict=True))
+        for drafts in dict.fromkeys(row.drafts for row in self._active if row.drafts is not None):
+            asks: list[Ask | int] = [
+                Ask(row.number, len(row.pending), row.max_tokens - len(row.answer.tokens))
+                if row.drafts is drafts and n is None and not row.is_done and not row.twins
+                else len(row.chunk)
+                if n is None
+                else n
+                for row, n in parts
+            ]
+            for row, draft in zip(self._active, drafts.propose(asks, self.cache.num_columns), strict=True):
+                if row.drafts is drafts:
+                    row.draft = Draft() if row.is_done else draft
+                    row.drafted += len(row.draft.guesses)
 
     # -- one step
 
-    def _write(self, logits: torch.Tensor) -> list[list[int]]:
-        """Return the tokens that each row writes, by row number: a chosen one and those forced, more with a draft."""
-        written: list[list[int]] = [[] for _ in self.rows]
-        places = list(range(len(self._active)))
-        shown = [(len(ids), self._num_columns(row)) for ids, row in zip(self.cache.ids, self._active, strict=True)]
-        for row in self._active:
-            row.column = logits.shape[1] - self._feeds_last(row) - len(row.draft.tokens)
+    def _write(self, logits: torch.Tensor, step: Step) -> None:
+        """Write in each row that is ready a chosen token and those forced, more with a draft; add them to ``step``."""
+        ready, active = self._ready, [self._active[i] for i in self._ready]
+        shown = [(len(self.cache.ids[i]), self._active[i].num_columns) for i in ready]
+        for row in active:
+            row.column = logits.shape[1] - row.feeds_last - len(row.draft.tokens)
             row.num_right = 0
+        places = ready
         while places:
-            self._advance(logits, places, written)
+            self._advance(logits, places, step)
             places = [i for i in places if self._goes_on_in_draft(i)]
-        if self.states is not None:
-            ended = [(row.number, row.size) if row.is_done else None for row in self._active]
-            take = partial(self.states.take, self.cache.hidden, shown, [len(ids) for ids in self.cache.ids])
-            together([row.answer.fail for row in self._active], take, ended, None)
-        return written
+        hidden = self.cache.hidden[ready] if self.cache.hidden is not None else None
+        for states in dict.fromkeys(row.states for row in active if row.states is not None):
+            ended = [(row.number, row.size) if row.is_done and row.states is states else None for row in active]
+            take = partial(states.take, hidden, shown, [len(self.cache.ids[i]) for i in ready])
+            together([row.answer.fail for row in active], take, ended, None)
 
     def _goes_on_in_draft(self, place: int) -> bool:
         """Whether the row has written tokens of its draft, so that these logits predict more; else drop the rest."""
@@ -291,7 +216,7 @@ class RowLoop:
             return True
         same = next((i for i, pair in enumerate(zip(new, rest, strict=False)) if pair[0] != pair[1]), len(new))
         same = 0 if row.num_unrecorded else min(same, len(rest))
-        assert isinstance(self.cache, RowKV)
+        assert not isinstance(self.cache, StepKV)
         self.cache.crop(place, len(self.cache.ids[place]) - len(rest) + same)
         row.num_right += same
         row.pending = new[same:]
@@ -299,34 +224,37 @@ class RowLoop:
         return False
 
     def _finish_draft(self, row: LoopRow) -> None:
-        if row.draft.guesses and self.drafts is not None:
+        if row.draft.guesses and row.drafts is not None:
             num_accepted = sum(guess.at < row.num_right for guess in row.draft.guesses)
             row.accepted += num_accepted
-            alone(row.answer.fail, None, self.drafts.learn, row.number, row.draft, num_accepted)
+            alone(row.answer.fail, None, row.drafts.learn, row.number, row.draft, num_accepted)
             row.draft = Draft()
 
-    def _advance(self, logits: torch.Tensor, places: Sequence[int], written: list[list[int]]) -> None:
-        """Choose and commit a token in the rows at ``places``, then the forced ones; add them to ``written``."""
+    def _advance(self, logits: torch.Tensor, places: Sequence[int], step: Step) -> None:
+        """Choose and commit a token in the rows at ``places``, then the forced ones; add them to ``step``."""
         active = [self._active[i] for i in places]
-        numbers = [row.number for row in active]
+        samplers = [row.sampler for row in active]
         self._record_forced(logits, places)
         answers = [row.answer for row in active]
         raw = self._newest(logits, places)
-        scores = self._processed(self.sampler.adjust(raw, numbers))
+        scores = self._processed(adjust(raw, samplers))
         guided = [None if row.is_done else row.answer for row in active]
         # Looked at before masking: masks may hide NaN, or overwrite it.
         best = raw.amax(dim=-1) if any(answer.sequence is not None for answer in answers) or self.processors else None
-        scores = self.masks.apply(scores, guided)
-        tokens, sound = self.sampler.choose(scores, numbers, [len(answer.tokens) for answer in answers])
-        tokens = land(self.sampler, scores, tokens, sound, numbers, guided)
+        # The loop owns its copy of the logits: masks go in place unless a recorder needs the raw ones.
+        recorders = dict.fromkeys(row.recorder for row in active if row.recorder is not None)
+        scores = self.masks.apply(scores, guided, in_place=not recorders)
+        tokens, sound = choose(scores, samplers, [len(answer.tokens) for answer in answers])
+        tokens = land(samplers, scores, tokens, sound, guided)
         if best is not None:
             sound &= best.isfinite()
-        if self.recorder is not None:
-            record = partial(self.recorder.record, raw, scores, tokens)
-            together([answer.fail for answer in answers], record, [-1 if r.is_done else r.number for r in active], -1)
+        for recorder in recorders:
+            record = partial(recorder.record, raw, scores, tokens)
+            numbers = [row.number if row.recorder is recorder and not row.is_done else -1 for row in active]
+            together([answer.fail for answer in answers], record, numbers, -1)
         host = self._on_host(tokens, sound)
         self.masks.count(answers, host[3:] or None)
-        self._commit(active, host, written)
+        self._commit(active, host, step)
 
     def _newest(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         """Return a float32 copy ``[rows, vocab]`` of the logits of the next token of the rows at ``places``."""
@@ -341,10 +269,10 @@ class RowLoop:
         for i in places:
             row = self._active[i]
             size = row.num_unrecorded
-            if size and self.recorder is not None:
+            if size and row.recorder is not None:
                 columns = logits[i, row.column - size : row.column]
                 new = row.pending[-size:]
-                alone(row.answer.fail, None, self.recorder.record_forced, row.number, columns.float(), new)
+                alone(row.answer.fail, None, row.recorder.record_forced, row.number, columns.float(), new)
             row.num_unrecorded = 0
 
     def _processed(self, scores: torch.Tensor) -> torch.Tensor:
@@ -380,9 +308,8 @@ class RowLoop:
         found: list[list[int]] = torch.cat(parts).tolist()
         return found
 
-    def _commit(self, rows: Sequence[LoopRow], host: list[list[int]], written: list[list[int]]) -> None:
-        """Commit the tokens of `_on_host` and those forced after them; all are then pending, and in ``written``."""
-        going_on: list[LoopRow] = []
+    def _commit(self, rows: Sequence[LoopRow], host: list[list[int]], step: Step) -> None:
+        """Commit the tokens of `_on_host` and those forced after them; all are then pending, and in ``step``."""
         for row, token, is_sound, is_ended in zip(rows, *host[:3], strict=True):
             row.pending = []
             if row.is_done:
@@ -394,9 +321,10 @@ class RowLoop:
             row.answer.push(token)
             if len(row.answer.tokens) > size:
                 row.pending = [token]
-                written[row.number].append(token)
-                self.sampler.commit(row.number, [token])
-                going_on.append(row)
+                row.sampler.commit([token])
+                step.add(row, [token])
             if is_ended:
                 row.max_tokens = len(row.answer.tokens)
-        self._forced(written, going_on)
+        for row in rows if self.places is not None else ():
+            if row.pending:
+                step.add(row, row.take_forced())

@@ -19,22 +19,21 @@ __all__ = ["RowMasks"]
 
 
 class RowMasks:
-    """Masks scores ``[rows, vocab]``; which rows these are may change from step to step.
+    """Masks scores ``[rows, vocab]``; which rows these are may change from step to step."""
 
-    With ``in_place`` the masks are written into the scores themselves.
-    """
-
-    def __init__(self, engine: Engine, device: torch.device, *, in_place: bool) -> None:
+    def __init__(self, engine: Engine, device: torch.device) -> None:
         self._engine = engine
         self._device = device
-        self._in_place = in_place
         self._host = HostLink() if device.type == "cpu" else None
         self._link: DeviceLink | None = None
         self._shape = (0, 0)
         self._masks: list[RowMask] = []
 
-    def apply(self, scores: torch.Tensor, rows: Sequence[RowAnswer | None]) -> torch.Tensor:
-        """Return the scores under the masks of ``rows``; an unguided row, and one that is None here, keeps its own."""
+    def apply(self, scores: torch.Tensor, rows: Sequence[RowAnswer | None], *, in_place: bool) -> torch.Tensor:
+        """Return the scores under the masks of ``rows``; an unguided row, and one that is None here, keeps its own.
+
+        With ``in_place`` the masks are written into the scores themselves.
+        """
         self._masks = []
         for i, row in enumerate(rows):
             mask = row.token_mask() if row is not None else None
@@ -43,7 +42,7 @@ class RowMasks:
         if not self._masks:
             return scores
         if self._host is not None:
-            return self._host.apply(scores, self._masks, in_place=self._in_place)
+            return self._host.apply(scores, self._masks, in_place=in_place)
         return self._device_link(len(rows)).apply(scores, self._masks, [False] * len(rows))
 
     def _device_link(self, num_rows: int) -> DeviceLink:

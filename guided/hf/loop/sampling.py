@@ -15,66 +15,60 @@ import torch
 from guided.hf.masks.transfer import on_device
 from guided.sampling import RowSampling, uniform
 
-__all__ = ["BatchSampler", "Penalties"]
+__all__ = ["Penalties", "RowSampler", "adjust", "choose"]
 
 #: Candidates of a filtered row that are tried before the whole vocabulary is sorted.
 CANDIDATES = 256
 
 
-class BatchSampler:
-    """Adjusts logits and chooses tokens for rows that may change from step to step.
+class RowSampler:
+    """The sampling of one row: its settings and, where it has any, its bias and penalties."""
 
-    ``settings[r]`` is the sampling of row number ``r`` and ``prompts[r]`` its prompt's ids.  ``rows`` in the methods
-    below are the numbers of the rows that a tensor ``[rows, vocab]`` holds, in its order.
-    """
+    def __init__(self, settings: RowSampling, prompt: Sequence[int] = ()) -> None:
+        self.settings = settings
+        has_any = settings.has_penalty or bool(settings.logit_bias)
+        self.penalties = Penalties(settings, prompt) if has_any else None
 
-    def __init__(self, settings: Sequence[RowSampling], prompts: Sequence[Sequence[int]]) -> None:
-        self.settings = tuple(settings)
-        self._penalties = {
-            r: Penalties(row, prompt) for r, (row, prompt) in enumerate(zip(settings, prompts, strict=True))
-            if row.has_penalty or row.logit_bias
-        }  # fmt: skip
-        self._sizes = {r: _num_candidates(row) for r, row in enumerate(settings) if not row.is_greedy}
-
-    def adjust(self, logits: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
-        """Return ``logits`` float ``[rows, vocab]`` with bias and penalties; the same tensor when no row has any."""
-        if not any(r in self._penalties for r in rows):
-            return logits
-        out = logits.clone()
-        for i, r in enumerate(rows):
-            if r in self._penalties:
-                self._penalties[r].apply(out[i])
-        return out
-
-    def choose(
-        self, scores: torch.Tensor, rows: Sequence[int], positions: Sequence[int]
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Choose tokens int64 ``[rows]`` from ``scores`` float ``[rows, vocab]``, with ``sound``, bool ``[rows]``.
-
-        ``positions[i]`` is the index that the token will have in its answer: it selects the row's random number, so
-        neither other rows nor forced tokens change it.  A row whose scores are NaN or have no finite entry is not
-        sound: its token is meaningless.
-        """
-        tokens, sound = _best(scores)
-        groups: dict[int, list[int]] = {}
-        for i, r in enumerate(rows):
-            if r in self._sizes:
-                groups.setdefault(self._sizes[r], []).append(i)
-        for size, places in groups.items():
-            index = on_device(places, torch.long, scores.device)
-            group = scores if len(places) == len(rows) else scores[index]
-            settings = [self.settings[rows[i]] for i in places]
-            numbers = [uniform(self.settings[rows[i]].seed, positions[i]) for i in places]
-            chosen = _draw(group, settings, size, numbers)
-            tokens = tokens.index_copy(0, index, torch.where(sound[index], chosen, 0))
-        return tokens, sound
-
-    def commit(self, row: int, tokens: Sequence[int]) -> None:
-        """Count the tokens that row number ``row`` wrote, for its penalties."""
-        penalties = self._penalties.get(row)
-        if penalties is not None:
+    def commit(self, tokens: Sequence[int]) -> None:
+        """Count tokens that the row wrote, for its penalties."""
+        if self.penalties is not None:
             for token in tokens:
-                penalties.add(token)
+                self.penalties.add(token)
+
+
+def adjust(logits: torch.Tensor, rows: Sequence[RowSampler]) -> torch.Tensor:
+    """Return ``logits`` float ``[rows, vocab]`` with bias and penalties; the same tensor when no row has any."""
+    if all(row.penalties is None for row in rows):
+        return logits
+    out = logits.clone()
+    for i, row in enumerate(rows):
+        if row.penalties is not None:
+            row.penalties.apply(out[i])
+    return out
+
+
+def choose(
+    scores: torch.Tensor, rows: Sequence[RowSampler], positions: Sequence[int]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Choose tokens int64 ``[rows]`` from ``scores`` float ``[rows, vocab]``, with ``sound``, bool ``[rows]``.
+
+    ``positions[i]`` is the index that the token will have in its answer: it selects the row's random number, so
+    neither other rows nor forced tokens change it.  A row whose scores are NaN or have no finite entry is not
+    sound: its token is meaningless.
+    """
+    tokens, sound = _best(scores)
+    groups: dict[int, list[int]] = {}
+    for i, row in enumerate(rows):
+        if not row.settings.is_greedy:
+            groups.setdefault(_num_candidates(row.settings), []).append(i)
+    for size, places in groups.items():
+        index = on_device(places, torch.long, scores.device)
+        group = scores if len(places) == len(rows) else scores[index]
+        settings = [rows[i].settings for i in places]
+        numbers = [uniform(rows[i].settings.seed, positions[i]) for i in places]
+        chosen = _draw(group, settings, size, numbers)
+        tokens = tokens.index_copy(0, index, torch.where(sound[index], chosen, 0))
+    return tokens, sound
 
 
 def _best(scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -94,13 +88,29 @@ def _draw(scores: torch.Tensor, settings: Sequence[RowSampling], size: int, numb
     best = scores.amax(dim=-1, keepdim=True)  # subtracted first: a small temperature cannot overflow
     probs = ((scores - best) / _column([s.temperature for s in settings], scores)).softmax(dim=-1)
     if size == 0:
-        return _pick(probs, numbers)
+        return _draw_unfiltered(probs, numbers)
     # On an accelerator the host would have to wait for the answer whether the candidates are enough.
     size = min(size, probs.shape[-1]) if scores.is_cpu else probs.shape[-1]
     kept, ids, enough = _filtered(probs, settings, size)
     if not enough and size < probs.shape[-1]:
         return torch.cat([_draw_whole(probs[i : i + 1], settings[i], numbers[i]) for i in range(len(settings))])
     return ids.gather(-1, _pick(kept, numbers)[:, None]).squeeze(-1)
+
+
+def _draw_unfiltered(probs: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
+    """Draw from all tokens, in order of probability: so the last bits of the logits seldom change the draw.
+
+    In order of ids the bits of all tokens before one would move its place in the running sum.
+    """
+    width = probs.shape[-1]
+    best, ids = probs.topk(min(CANDIDATES, width) if probs.is_cpu else width, dim=-1)
+    aim = probs.sum(-1, keepdim=True, dtype=torch.float64) * on_device(numbers, torch.float64, probs.device)[:, None]
+    mass = best.cumsum(-1, dtype=torch.float64)
+    if best.shape[-1] < width and not bool((aim < mass[:, -1:]).all()):
+        best, ids = probs.sort(dim=-1, descending=True)
+        mass = best.cumsum(-1, dtype=torch.float64)
+    place = torch.searchsorted(mass, aim, right=True).clamp(max=best.shape[-1] - 1)
+    return ids.gather(-1, place).squeeze(-1)
 
 
 def _draw_whole(probs: torch.Tensor, settings: RowSampling, number: float) -> torch.Tensor:

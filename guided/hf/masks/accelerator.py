@@ -4,10 +4,14 @@ Masks, with the ids that would end each row, are sent in one transfer from pinne
 have ended, and counts overridden and rescued steps; the counts are read when they are needed.  The newest tokens are
 copied back before ``generate`` itself waits for the device (its stop test), so that they have arrived when the next
 mask needs them.
+
+Each operation on the device is a launch, some 5 us of the host: what the host knows of a row is sent with its mask, and
+numbers in ``torch.where`` are tensors that are on the device already, because torch would fill a new one each time.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,9 +64,11 @@ class DeviceLink:
         self._num_words = num_words
         self._num_ends = num_ends
         self._num_rows = num_rows
-        self._shifts = torch.arange(32, dtype=torch.int32, device=device)
+        places = torch.arange(8, dtype=torch.uint8, device=device)
+        self._bits = torch.ones(8, dtype=torch.uint8, device=device) << places
+        self._numbers: dict[torch.dtype, tuple[torch.Tensor, torch.Tensor]] = {}  # -inf and `RESCUE`
         self._counts = torch.zeros((2, num_rows), dtype=torch.int32, device=device)
-        self._step: torch.Tensor | None = None  # effects of the last masks (overridden, rescued), int32 [2, rows]
+        self._effects: torch.Tensor | None = None  # of the last masks, bool [rows, 3]: overridden, rescued, NaN
         self._packed: torch.Tensor | None = None
         self._unsound: torch.Tensor | None = None  # rows of the last step with NaN that the host has not read yet
         self._sent: torch.Tensor | None = None  # keeps the host's memory alive while it is being copied
@@ -72,47 +78,69 @@ class DeviceLink:
 
     def apply(self, scores: torch.Tensor, masks: Sequence[RowMask], done: Sequence[bool]) -> torch.Tensor:
         """Return what `guided.hf.masks.apply.apply_masks` returns, for scores ``[rows, vocab]`` on this device."""
-        if scores.shape[-1] < 32 * self._num_words:
-            _check_width(masks, scores.shape[-1])
-        self._sent = self._pack(masks, done)
+        width, dtype = scores.shape[-1], scores.dtype
+        if width < 32 * self._num_words:
+            _check_width(masks, width)
+        self._sent = self._pack(masks, done, width, dtype)
         packed = self._packed = self._sent.to(self.device, non_blocking=True)
-        flags = packed[:, -1:]
-        guided = (flags != _FREE) & (flags != _DONE)
-        allowed = self._allowed(packed, scores.shape[-1])
-        masked = torch.where(allowed & ~scores.isnan(), scores, float("-inf"))
+        flag, index = packed[:, -1:], packed[:, -2:-1]
+        bound = packed[:, -5:-4].view(torch.float32)
+        highest, score = packed[:, -4:-2].view(torch.float32).to(dtype).split(1, dim=-1)
+        forbidden, rescue = self._numbers_of(dtype)
+        allowed = self._allowed(packed, width)
+        masked = torch.where(allowed & (scores == scores), scores, forbidden)  # without NaN
         best = masked.amax(dim=-1, keepdim=True)
-        dead = guided & ~(best > lowest(scores.dtype))
-        imposed = torch.where(allowed, RESCUE, float("-inf")).to(scores.dtype)
-        preferred = packed[:, self._num_words : self._num_words + 1]
-        ids = torch.arange(scores.shape[-1], dtype=torch.int32, device=self.device)
-        imposed = torch.where(ids == preferred, RESCUE / 2, imposed)
-        out = torch.where(dead | (flags == _IMPOSED), imposed, masked)
         top = scores.amax(dim=-1, keepdim=True)  # NaN where any score is
-        unsound = (flags == _MASKED) & top.isnan()
-        self._unsound = unsound.squeeze(-1)
-        overridden = top > out.amax(dim=-1, keepdim=True)
-        self._step = (torch.cat([overridden, dead & ~unsound], dim=-1) & (flags == _MASKED)).T.to(torch.int32)
-        self._counts += self._step
-        return torch.where(guided, out, scores)
+        dead = best <= bound
+        imposed = torch.where(allowed, rescue, forbidden).scatter_(1, index.long(), score)
+        out = torch.where(dead, imposed, masked)
+        has_nan = top != top
+        effects = torch.cat([top > torch.where(dead, highest, best), dead > has_nan, has_nan], dim=-1)
+        self._effects = effects & (flag == _MASKED)
+        self._unsound = self._effects[:, 2]
+        self._counts += self._effects[:, :2].T
+        return out if len(masks) == self._num_rows else torch.where(bound.isnan(), scores, out)
 
-    def _pack(self, masks: Sequence[RowMask], done: Sequence[bool]) -> torch.Tensor:
-        """Mask words, open end ids (-1 where there are fewer) and the flag of each row, int32 on the host."""
-        words = self._num_words
-        host = host_buffer((self._num_rows, words + self._num_ends + 1), torch.int32, self.device)
+    def _pack(self, masks: Sequence[RowMask], done: Sequence[bool], width: int, dtype: torch.dtype) -> torch.Tensor:
+        """Return int32 ``[rows, n]`` on the host, all that the device needs of each row.
+
+        Mask words; open end ids (-1 where there are fewer); three floats and an id for a row that no score is left to,
+        and the flag.  The floats: the best score up to which that is so, NaN in a row without a mask; the highest score
+        that it gets then; that of the id.
+        """
+        words, first = self._num_words, self._num_words + self._num_ends
+        host = host_buffer((self._num_rows, first + 5), torch.int32, self.device)
         rows = host.numpy()
-        rows[:, words:-1] = -1
-        rows[:, -1] = [_DONE if flag else _FREE for flag in done]
+        rows[:, words:first] = -1
+        floats = np.full((self._num_rows, 3), np.nan, dtype=np.float32)
+        ids, flags = [0] * self._num_rows, [_DONE if flag else _FREE for flag in done]
+        least = max(lowest(dtype), float(np.finfo(np.float32).min))
         for mask in masks:
-            row = rows[mask.row]
-            row[:words] = mask.words
-            row[words : words + len(mask.ends)] = mask.ends
-            row[-1] = _IMPOSED if mask.is_imposed else _ENDED if mask.has_ended else _MASKED
+            at, ends = mask.row, mask.ends
+            rows[at, :words] = mask.words
+            flags[at] = _IMPOSED if mask.is_imposed else _ENDED if mask.has_ended else _MASKED
+            bound = math.inf if mask.is_imposed else least
+            if ends and ends[0] < width:
+                ids[at], floats[at] = ends[0], (bound, RESCUE / 2, RESCUE / 2)
+            else:
+                floats[at] = bound, RESCUE, RESCUE if mask.words[0] & 1 else -math.inf
+            if flags[at] == _MASKED:
+                rows[at, words : words + len(ends)] = ends
+        rows[:, first : first + 3] = floats.view(np.int32)
+        rows[:, -2], rows[:, -1] = ids, flags
         return host
 
+    def _numbers_of(self, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+        found = self._numbers.get(dtype)
+        if found is None:
+            made = [torch.full((), number, dtype=dtype, device=self.device) for number in (-math.inf, RESCUE)]
+            found = self._numbers[dtype] = made[0], made[1]
+        return found
+
     def _allowed(self, packed: torch.Tensor, width: int) -> torch.Tensor:
-        """The masks as bool ``[rows, width]``."""
-        words = packed[:, : self._num_words]
-        bits = ((words.unsqueeze(-1) >> self._shifts) & 1).reshape(len(packed), -1)[:, :width] != 0
+        """The masks as bool ``[rows, width]``: a byte for each token on the way, not a number."""
+        words = packed[:, : self._num_words].view(torch.uint8)
+        bits = (words.unsqueeze(-1) & self._bits).view(len(packed), -1)[:, :width] != 0
         return torch.nn.functional.pad(bits, (0, width - bits.shape[1])) if bits.shape[1] < width else bits
 
     # -- ends and tokens
@@ -127,9 +155,8 @@ class DeviceLink:
         assert self._unsound is not None
         newest = input_ids[:, -1]
         self._fetch(input_ids, newest)
-        flags = self._packed[:, -1]
-        hit = (self._packed[:, self._num_words : -1] == newest[:, None]).any(dim=-1)
-        return (flags >= _IMPOSED) | ((flags == _MASKED) & hit) | self._unsound
+        ends = self._packed[:, self._num_words : self._num_words + self._num_ends]
+        return (ends == newest[:, None]).any(dim=-1) | (self._packed[:, -1] >= _IMPOSED) | self._unsound
 
     @property
     def can_end(self) -> bool:
@@ -138,16 +165,16 @@ class DeviceLink:
 
     def _fetch(self, input_ids: torch.Tensor, newest: torch.Tensor) -> None:
         assert self._unsound is not None
-        host = host_buffer((2, self._num_rows), torch.int64, self.device)
-        host.copy_(torch.stack([newest, self._unsound.to(torch.int64)]), non_blocking=True)
+        host = host_buffer((self._num_rows,), torch.int64, self.device)
+        host.copy_(torch.where(self._unsound, ~newest, newest), non_blocking=True)  # 8 bytes a row
         event = _event(self.device)
         event.record()
         self._arriving = (Seen(input_ids), host, event)
 
-    def newest(self, input_ids: torch.Tensor | None = None) -> NDArray[np.int64] | None:
+    def newest(self, input_ids: torch.Tensor | None = None) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
         """Wait for the copy that `ended` started and return it, once; None if ``input_ids`` is another history.
 
-        int64 ``[2, rows]``: the tokens, and 1 for the rows whose scores were NaN.
+        The tokens, int64 ``[rows]``, and which rows' scores were NaN, bool ``[rows]``.
         """
         if self._arriving is None:
             return None
@@ -157,8 +184,9 @@ class DeviceLink:
             return None
         event.synchronize()
         self._unsound = None
-        found: NDArray[np.int64] = host.numpy().copy()
-        return found
+        sent = host.numpy()
+        unsound = sent < 0
+        return np.where(unsound, ~sent, sent), unsound
 
     def take_unsound(self) -> torch.Tensor | None:
         """Return the rows whose scores were NaN in the last step, bool ``[rows]`` on the device, once.
@@ -170,9 +198,8 @@ class DeviceLink:
 
     def effects(self) -> torch.Tensor:
         """Return the effects of the last masks, int64 ``[3, rows]`` on the device: overridden, rescued, NaN."""
-        assert self._step is not None
-        assert self._unsound is not None
-        return torch.cat([self._step, self._unsound[None]]).to(torch.int64)
+        assert self._effects is not None
+        return self._effects.T.to(torch.int64)
 
     def permute(self, parents: Sequence[int]) -> None:
         """Give row ``i`` the counters of row ``parents[i]``, which it continues."""

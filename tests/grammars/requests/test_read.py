@@ -161,7 +161,7 @@ def test_K2_json_object_and_text(engine: Engine):
         ({"response_format": {"type": "text", "strict": True}}, "response_format: unknown key 'strict'"),
         ({"text": {"format": {"type": "xml"}}}, "text.format.type: unknown type 'xml'"),
         ({"text": {"fmt": {}}}, "text: unknown key 'fmt'; expected format"),
-        ({"text": {"verbosity": "low"}}, "text.verbosity: 'low' is not supported"),
+        ({"text": {"verbosity": "lots"}}, "text.verbosity: 'lots' is unknown; expected low, medium or high"),
     ],
 )
 def test_K2_what_is_no_format_is_refused(engine: Engine, body: Any, message: str):
@@ -476,7 +476,11 @@ def test_limits_stops_and_sampling_are_handed_on():
         (None, "body: NoneType is no request; expected an object"),
         ([], "body: list is no request"),
         ({"temprature": 1}, r"temprature: unknown key \(is it 'temperature'\?\)"),
-        ({"verbosity": "low"}, "verbosity: 'low' is not supported; expected 'medium'"),
+        ({"verbosity": 3}, "verbosity: 3 is unknown; expected low, medium or high"),
+        (
+            {"verbosity": "low", "text": {"verbosity": "high"}},
+            "verbosity and text.verbosity: 'low' and 'high' at once",
+        ),
         ({"audio": {}}, r"audio: \{\} is not supported; expected no such key"),
         ({"best_of": True}, "best_of: True is not supported; expected 1"),
         ({"ignore_eos": True}, "ignore_eos: True is not supported; expected False"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -23,6 +24,14 @@ def tiny_model(vocab_size: int, **config: Any) -> Any:
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
     settings = {"max_position_embeddings": 2048, "initializer_range": 0.6, "tie_word_embeddings": False}
     return LlamaForCausalLM(LlamaConfig(vocab_size=vocab_size, **(sizes | settings | config))).eval()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _packed() -> Iterator[None]:
+    """Rows are fed packed wherever that is right, not by what the machine's load lets be faster."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("guided.hf.cache.packing._is_faster", lambda model: (True, True))
+        yield
 
 
 @pytest.fixture(scope="session")

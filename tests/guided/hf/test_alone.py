@@ -24,6 +24,7 @@ from guided.hf.hidden.last_states import LastStates
 from guided.hf.loop.recorder import Recorder
 from guided.hf.masks.cpu import HostLink
 from guided.landing.control import LandingControl
+from guided.landing.landing import LandingSearch
 from guided.output.message import Message, MessageBuilder
 from guided.output.parser import OutputParser
 from guided.rows.answer import RowAnswer
@@ -469,3 +470,37 @@ def test_by_option_a_row_whose_guidance_raises_goes_on(guide: Any, room: Room, m
     assert not message.guidance.applied
     is_applied = room.kind is HostLink or room.name == "allows"  # its token means nothing
     assert (message.finish_reason == "error") == is_applied
+
+
+@pytest.mark.parametrize("way", ["our loop", "model.generate"])
+def test_a_row_whose_landing_cannot_be_made_fails_alone(guide: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first token: the search for the shortest answer of one plan raises."""
+    room, error = SHARED[4], RuntimeError("injected")
+
+    def messages() -> list[Message]:
+        if way == "our loop":
+            return ours(guide, room)
+        plans = plans_of(guide, room)
+        inputs = guide.inputs(CHATS, plans)
+        kwargs = guide.generate_kwargs(inputs, plans, max_tokens=30)
+        guide.messages(guide.model.generate(**inputs, do_sample=False, **kwargs), inputs, plans)
+        found: list[Message] = guide.messages(  # again: the rows begin anew
+            guide.model.generate(**inputs, do_sample=False, **kwargs), inputs, plans
+        )
+        return found
+
+    judge, real, of_row = messages(), LandingSearch.shortest_end, plan_of(guide, room.plan)
+
+    def broken(search: LandingSearch, *args: Any, **kwargs: Any) -> Any:
+        if search._plan.response == of_row.response:
+            raise error
+        return real(search, *args, **kwargs)
+
+    guide.engine._derived.clear()  # of what is known of the plans
+    monkeypatch.setattr(LandingSearch, "shortest_end", broken)
+    found = messages()
+    check_neighbours(found, judge)
+    assert found[ROW].finish_reason == "error"
+    assert found[ROW].error is not None
+    assert found[ROW].error.__cause__ is error
+    assert found[ROW].token_ids == ()

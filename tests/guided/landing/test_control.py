@@ -28,7 +28,7 @@ from guided.inspect.land import row_landing
 from guided.inspect.shortest import min_tokens
 from guided.landing.byte_classes import Classes
 from guided.landing.control import LandingControl
-from guided.landing.effort import Effort, SearchLimits
+from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting, LandingOptions
 from guided.output.parser import ToolCallEnd
@@ -166,7 +166,6 @@ def test_an_answer_that_lost_its_way_says_so(engine: Engine) -> None:
     tokens = engine.tokenize("ab")
     assert row.is_landing()
     assert row.landing is not None
-    assert row.landing.is_far
     assert row.lands(tokens[0], row.landing.step_effort())
     row.extend(tokens[:1])
     assert row.is_landing()
@@ -271,7 +270,7 @@ def test_what_was_learned_of_bytes_at_one_place_is_not_believed_at_another(engin
         after.commit([token])
         assert matcher.feed(state.regions.symbols(token))
         tree = search.tree(after, matcher, places.of(after), classes)
-        path = next(next(search.ends(tree, Effort(SearchLimits(cpu_s=1.0, expansions=50)))))
+        path = next(next(search.ends(tree, Effort(cpu_s=1.0, places=50))))
         assert bytes(path.symbols) == expected
 
 
@@ -303,13 +302,13 @@ def test_searches_near_the_budget_end_without_a_clock(
     plan = plan_of(engine, response_format=HOSTILE[name], thinking=False)
     search = LandingSearch(plan, engine)
     monkeypatch.setattr("time.thread_time", lambda: 0.0)
-    state, effort = GuidanceState(plan, engine), Effort(SearchLimits(cpu_s=1.0, expansions=50))
+    state, effort = GuidanceState(plan, engine), Effort(cpu_s=1.0, places=50)
     places = search.places(state)
     tree = search.tree(state, search.matcher(), places.of(state), Classes())
     assert sum(1 for ends in search.ends(tree, effort) for _ in ends) < 50
-    assert -5 <= effort.left < effort.limits.expansions  # the last place may look at all bytes
+    assert -5 <= effort.left < effort.places  # the last place may look at all bytes
     landing = search.shortest_end(state)
-    assert landing.expansions <= SearchLimits(cpu_s=0.0).expansions
+    assert landing.expansions <= Effort(0.0).places
 
 
 #: One key must match several patterns at once: after some of its characters no short search finds the rest.
@@ -531,7 +530,7 @@ def test_a_text_of_one_length_is_the_models_own_to_its_end(engine: Engine) -> No
             assert row.landing is not None
             effort = row.landing.step_effort()
             assert row.lands(token, effort)
-            assert effort.limits.expansions - effort.left < 20
+            assert effort.places - effort.left < 20
         row.extend([token])
     assert "".join(wanted) in engine.ll_tokenizer.decode_bytes(list(row.state.tokens)).decode()
 
@@ -544,7 +543,7 @@ def test_far_from_the_budget_a_torn_character_needs_no_search(engine: Engine) ->
         for byte in text.encode():
             token = next(i for i in range(engine.vocab_size) if engine.token_bytes(i) == bytes((byte,)))
             assert row.is_landing()
-            assert row.lands(token, Effort(SearchLimits(cpu_s=1.0, expansions=0))), (text, byte)
+            assert row.lands(token, Effort(cpu_s=1.0, places=0)), (text, byte)
             row.extend([token])
             twin = row.fork()
             while not twin.is_done:

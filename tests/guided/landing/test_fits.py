@@ -218,14 +218,8 @@ def refused(found: OwnAnswer, most: int) -> int | None:
     return None
 
 
-#: Cases in which the search sees no end as short as the model's own: 9 of 27,440, with 0 to 5 tokens to spare.
-KNOWN = {
-    ("deepseek_v4", False, 1),
-    ("devstral_small", True, 3),
-    ("gemma4", True, 4),
-    ("hermes3", False, 5),
-    ("nemotron3_nano", True, 6),
-}
+#: Where the search sees no end as short as the model's own: 4 of 27,440 answers, with at most one token to spare.
+KNOWN = {("devstral_small", True, 3), ("gemma4", True, 4), ("hermes3", False, 5)}
 
 MODES = ("required", "auto", "named", "format", "reason", "json", "text")
 
@@ -247,7 +241,7 @@ def test_an_answer_that_fits_is_the_models_own(name: str, as_text: bool, seed: i
             at = refused(found, most + (reserve_of(found) if found.reasons else 0))
             if at is not None:
                 text = b"".join(map(found.engine.token_bytes, found.tokens))
-                if (name, as_text, seed) in KNOWN and most - size <= 5:
+                if (name, as_text, seed) in KNOWN and most - size <= 1:
                     pytest.xfail("the search sees no end as short as this one")
                 pytest.fail(f"{mode}: {most - size} more than {size} tokens: token {at} of {text!r} is refused")
             num += 1

@@ -88,7 +88,6 @@ def test_a_token_that_decides_what_all_open_brackets_need_is_refused(
     assert landing is not None
     for token in engine.tokenize(opening * 12):
         assert row.is_landing()
-        assert landing.is_far
         assert row.lands(token, landing.step_effort())
         row.extend([token])
     last, other = engine.tokenize(costly)[:2][-1], engine.tokenize(free)[:2][-1]
@@ -181,7 +180,6 @@ def test_far_from_the_budget_tried_tokens_are_those_without_landing(engine: Engi
         wanted = next(drawn(allowed_ids(mask.words), engine, chance))
         assert row.is_landing()
         assert row.landing is not None
-        assert row.landing.is_far
         assert row.lands(wanted, row.landing.step_effort())
         row.extend([wanted])
 
@@ -213,7 +211,6 @@ def test_a_text_that_a_pattern_accepts_can_be_written_far_from_the_budget(
     for token in engine.tokenize(json.dumps(answer, ensure_ascii=False)):
         assert row.is_landing()
         assert row.landing is not None
-        assert row.landing.is_far
         assert row.lands(token, row.landing.step_effort()), engine.token_bytes(token)
         row.extend([token])
     assert row.state.is_accepting
@@ -338,6 +335,6 @@ def test_most_random_formats_have_a_least_number_of_tokens(engine: Engine) -> No
                 plan = plan_of(engine, response_format=wanted, thinking=False)
                 row = row_of(plan, engine, min_tokens(plan, engine) + 500)
                 assert row.landing is not None
-                assert row.landing.step_effort().limits.expansions <= 600
+                assert row.landing.step_effort().places <= 600
                 found += 1
     assert found >= 32

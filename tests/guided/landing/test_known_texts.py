@@ -36,11 +36,6 @@ def test_one_word_is_of_all_patterns_of_a_schema(engine: Engine) -> None:
     assert any(len(word) == 8 and all(re.search(pattern, word) for pattern in patterns) for word in words)
 
 
-def test_what_must_be_contained_is_known(engine: Engine) -> None:
-    schema = {"type": "array", "contains": {"enum": ["west", "east", 5]}, "items": {"type": ["string", "integer"]}}
-    assert string_texts(plan_of(engine, response_format=JsonSchema(schema))) == ("west", "east")
-
-
 @pytest.mark.parametrize("pattern", [*PATTERNS, "(?i)abc[0-9]+", r"(ab|cd)*e"])
 def test_a_text_of_a_regex_is_one(engine: Engine, pattern: str) -> None:
     (text,) = response_texts(plan_of(engine, response_format=Regex(pattern)))

@@ -23,7 +23,7 @@ from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from guided.landing.byte_twin import ByteMask, ByteTwin
-from guided.landing.effort import Effort, SearchLimits
+from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch
 from guided.landing.path import EndPath, remaining_from
 from guided.rows.answer import read_answer
@@ -233,8 +233,8 @@ def test_what_may_be_written_in_several_ways_hides_no_end(
     plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
     state = GuidanceState(plan, engine)
     state.commit(engine.tokenize(begun))
-    limits = SearchLimits(cpu_s=60.0, expansions=places)
-    landing = LandingSearch(plan, engine).shortest_end(state, limits=limits, preferences=1)
+    effort = Effort(cpu_s=60.0, places=places)
+    landing = LandingSearch(plan, engine).shortest_end(state, effort=effort, preferences=1)
     assert landing.tokens is not None, landing.reason
     state.commit(landing.tokens)
     assert state.is_stopped
@@ -282,7 +282,7 @@ def test_a_search_is_bounded_in_all(engine: Engine, name: str) -> None:
     search = LandingSearch(plan, engine)
     state = GuidanceState(plan, engine)
     begun = time.thread_time()
-    landing = search.shortest_end(state, limits=SearchLimits(cpu_s=0.1, expansions=500))
+    landing = search.shortest_end(state, effort=Effort(cpu_s=0.1, places=500))
     assert time.thread_time() - begun < 2.5  # one step of the engine, and writing a long text, are not cut
     assert landing.expansions <= 500  # of all preferences together
     if landing.tokens is None:
@@ -298,13 +298,11 @@ def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine, monkey
     plan = plan_of(engine, response_format=HOSTILE["long words"], thinking=False)
     search, state = LandingSearch(plan, engine), GuidanceState(plan, engine)
     monkeypatch.setattr("guided.landing.landing.response_texts", lambda _: ())
-    landing = search.shortest_end(state, limits=SearchLimits(cpu_s=60.0, expansions=20))
+    landing = search.shortest_end(state, effort=Effort(cpu_s=60.0, places=20))
     assert landing.tokens is None
     assert re.fullmatch("no end was found within [0-9]+ places, as many as it may try", landing.reason)
     assert 0 < landing.expansions <= 20  # classes of bytes take the place of some
-    assert search.shortest_end(state, limits=SearchLimits(cpu_s=60.0, cost=30.0)).reason.startswith(
-        "no end is near enough"
-    )
+    assert search.shortest_end(state, effort=Effort(cpu_s=60.0, cost=30.0)).reason.startswith("no end is near enough")
     with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):
         late = search.shortest_end(state)
     assert (late.tokens, late.reason) == (None, "no end was found within 0 places, when its processor time was used up")
@@ -320,7 +318,7 @@ def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(
         mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), ids=list, fits=lambda _: fits,
         ends_after=lambda _: False,
     )  # fmt: skip
-    effort = Effort(SearchLimits(cpu_s=60.0, expansions=100))
+    effort = Effort(cpu_s=60.0, places=100)
     assert remaining_from(refusing, places.of(state), places, EndPath((0x5B, *b"x" * size)), effort) == -1
     assert effort.left == pytest.approx(100 - spent, abs=0.01)
 
@@ -332,7 +330,7 @@ def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
         mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), ids=list, fits=lambda _: True,
         ends_after=lambda ids: looks.append(ids),
     )  # fmt: skip
-    places, effort = search.places(state), Effort(SearchLimits(cpu_s=60.0, expansions=100))
+    places, effort = search.places(state), Effort(cpu_s=60.0, places=100)
     assert remaining_from(refusing, places.of(state), places, EndPath(tuple(b"[" * 3_000)), effort) == -1
     assert 45 < effort.left < 50
     assert 100 < len(looks) < 500
@@ -377,7 +375,7 @@ def test_a_keyword_among_names_is_found(engine: Engine, kind: str, text: str) ->
     entry = "after" if len(plan.entries) > 1 else "fresh"
     state = GuidanceState(plan, engine, entry=entry)
     state.commit(engine.tokenize(text))
-    landing = LandingSearch(plan, engine, entry=entry).shortest_end(state, limits=SearchLimits(cpu_s=60.0))
+    landing = LandingSearch(plan, engine, entry=entry).shortest_end(state, effort=Effort(cpu_s=60.0))
     assert landing.tokens is not None, landing.reason
     assert walk(plan, engine, [*state.tokens, *landing.tokens], entry).is_whole
 

@@ -15,7 +15,7 @@ from grammars.text_grammars.rests import grammar_texts
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from guided.landing.byte_classes import Classes
-from guided.landing.effort import Effort, SearchLimits
+from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch
 from guided.state.state import GuidanceState
 from tests.cases import seeds
@@ -137,7 +137,6 @@ def test_no_token_is_refused_far_from_the_budget(demo_guide: Any, name: str) -> 
             assert row.state.allows(token)
             if row.is_landing():
                 assert row.landing is not None
-                assert row.landing.is_far
                 assert row.lands(token, row.landing.step_effort()), (text, row.state.num_tokens)
             row.extend([token])
         assert row.error is None
@@ -241,7 +240,7 @@ def test_the_rest_of_one_of_many_rules_is_found_in_few_places(engine: Engine, nu
     state, search = GuidanceState(plan, engine, entry=entry), LandingSearch(plan, engine, entry=entry)
     for text, expected in (("kw7 some", b" is the end of rule number 7;"), (" is the e", b"nd of rule number 7;")):
         state.commit(engine.tokenize(text))
-        matcher, effort = search.matcher(), Effort(SearchLimits(cpu_s=60.0, expansions=50))
+        matcher, effort = search.matcher(), Effort(cpu_s=60.0, places=50)
         matcher.feed([symbol for token in state.tokens for symbol in state.regions.symbols(token)])
         tree = search.tree(state, matcher, search.places(state).of(state), Classes())
         path = next((path for ends in search.ends(tree, effort) for path in ends), None)

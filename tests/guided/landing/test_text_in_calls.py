@@ -13,7 +13,7 @@ import pytest
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from guided.landing.byte_classes import Classes
-from guided.landing.effort import Effort, SearchLimits
+from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch
 from guided.rows.answer import read_answer
 from tests.cases import seeds
@@ -135,6 +135,6 @@ def test_an_end_is_near_in_any_text(engine: Engine, name: str, seed: int) -> Non
         matcher.feed([symbol for token in state.tokens for symbol in state.regions.symbols(token)])
         if matcher.mask().bytes.bit_count() < 100:
             continue  # no text of a string
-        effort = Effort(SearchLimits(cpu_s=60.0, expansions=600))
+        effort = Effort(cpu_s=60.0, places=600)
         tree = search.tree(state, matcher, places.of(state), Classes())
         assert next(search.ends(tree, effort), None) is not None, b"".join(map(engine.token_bytes, state.tokens))

@@ -38,10 +38,11 @@ TOOLS = {
     "tag_more": tool("tag_more", tags={"type": "array", "items": {"type": "integer"}, "uniqueItems": True}),
     "say": tool("say", text={"type": "string"}, meta={"type": "array", "items": {"type": "string"}}),
 }
-#: Forms whose values cannot be found: the name follows the arguments; strings in other quotes or delimiters; no
-#: JSON at all.
-UNWATCHED = {"tags around the client's own object", "pythonic", "character data", "gemma"}
-WATCHED = [name for name in wire_forms.FORMS if name not in UNWATCHED]
+#: Forms whose values cannot be found: the name follows the arguments; strings in other quotes; no JSON at all.
+UNWATCHED = {"tags around the client's own object", "pythonic", "gemma", "elements"}
+WATCHED = [
+    name for name, form in wire_forms.FORMS.items() if name not in UNWATCHED and form.option("quote_end") is None
+]
 
 
 @pytest.fixture(scope="module")

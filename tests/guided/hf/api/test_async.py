@@ -25,9 +25,9 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     write = RowLoop._write
 
-    def noted(self: RowLoop, logits: Any) -> Any:
+    def noted(self: RowLoop, logits: Any, step: Any) -> None:
         found.append(threading.current_thread().name)
-        return write(self, logits)
+        write(self, logits, step)
 
     monkeypatch.setattr(RowLoop, "_write", noted)
     return found

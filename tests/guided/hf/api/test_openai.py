@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import guided
+from guided.hf.completing import completing
 from special_tokens.errors import GuidedError, RequestError
 
 USER = [{"role": "user", "content": "Say it."}]
@@ -268,3 +269,59 @@ def test_a_row_that_fails_raises_its_error(tiny_guide: Any, monkeypatch: pytest.
         tiny_guide.complete(body_of("schema"))
     with pytest.raises(guided.LimitExceeded, match="injected"):
         list(tiny_guide.complete(body_of("schema", stream=True)))
+
+
+def prompt_of(guide: Any, body: dict[str, Any]) -> str:
+    run = completing(guide.planner, body, trusted=False, ignore_unknown=False, describe=True)
+    return str(guide.tokenizer.decode(run.generation.inputs.prompt_ids[0]))
+
+
+def test_n_without_a_temperature_samples_a_greedy_model(tiny_guide: Any) -> None:
+    answer = tiny_guide.complete({"messages": USER, "n": 3, "seed": 5, "max_tokens": 5})
+    sampled = tiny_guide.complete({"messages": USER, "n": 3, "seed": 5, "max_tokens": 5, "temperature": 1.0})
+    assert answer["choices"] == sampled["choices"]
+    assert len({choice["message"]["content"] for choice in answer["choices"]}) > 1
+
+
+@pytest.mark.parametrize("greedy", [{"temperature": 0}, {"top_k": 1}])
+def test_greedy_choices_are_computed_once(tiny_guide: Any, greedy: dict[str, Any]) -> None:
+    body = {"messages": USER, "n": 3, "max_tokens": 5, "logprobs": True, **greedy}
+    run = completing(tiny_guide.planner, body, trusted=False, ignore_unknown=False, describe=True)
+    assert len(run.generation.answers) == 1
+    answer, one = tiny_guide.complete(body), tiny_guide.complete({**body, "n": 1})
+    assert answer["choices"] == [{**one["choices"][0], "index": i} for i in range(3)]
+    assert answer["usage"]["completion_tokens"] == 3 * one["usage"]["completion_tokens"]
+    chunks = list(tiny_guide.complete({**body, "stream": True}))
+    for i in range(3):
+        own = [chunk["choices"][0] for chunk in chunks if chunk["choices"][0]["index"] == i]
+        text = "".join(choice["delta"].get("content") or "" for choice in own)
+        assert text == one["choices"][0]["message"]["content"]
+        tokens = [entry for choice in own for entry in (choice["logprobs"] or {"content": []})["content"]]
+        assert tokens == one["choices"][0]["logprobs"]["content"]
+
+
+@pytest.mark.parametrize("size", range(1, 8))
+def test_text_that_is_held_back_comes_at_the_end(tiny_guide: Any, size: int) -> None:
+    """With some of these limits the answer ends inside a character."""
+    body = {"messages": USER, "max_tokens": size, "temperature": 0, "landing": False}
+    text = tiny_guide.complete(body)["choices"][0]["message"]["content"]
+    deltas = [chunk["choices"][0]["delta"] for chunk in tiny_guide.complete({**body, "stream": True})]
+    assert "".join(delta.get("content") or "" for delta in deltas) == text
+
+
+def test_verbosity_is_a_line_of_the_system_text(tiny_guide: Any) -> None:
+    plain = prompt_of(tiny_guide, {"messages": USER})
+    line = "Answer in as few words as possible."
+    for body in ({"messages": USER, "verbosity": "low"}, {"messages": USER, "text": {"verbosity": "low"}}):
+        assert prompt_of(tiny_guide, body) == f"<|im_start|>system\n{line}<|im_end|>\n{plain}"
+    assert prompt_of(tiny_guide, {"messages": USER, "verbosity": "medium"}) == plain
+    for content in ("Be kind.", [{"type": "text", "text": "Be kind."}]):
+        chat = [{"role": "system", "content": content}, *USER]
+        assert "Be kind.\n" in (prompt := prompt_of(tiny_guide, {"messages": chat, "verbosity": "high"}))
+        assert prompt.count("<|im_start|>system") == 1
+        assert "in detail" in prompt
+
+
+def test_a_limit_that_the_context_cuts_is_noted(tiny_guide: Any) -> None:
+    answer = tiny_guide.complete({"messages": USER, "max_tokens": 2040, "stop": ["a", "e", "o"], "temperature": 0})
+    assert any(note.startswith("max_tokens is ") for note in answer["guided"]["notes"])

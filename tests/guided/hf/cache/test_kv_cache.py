@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import random
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 import torch
 
 from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV, TakenRow
+from guided.hf.cache.packed_kv import PackedKV
+from guided.hf.cache.packing import why_not_packed
 from special_tokens.errors import ModelError
 from tests.cases import seeds
-from tests.made_up.models import ARCHITECTURES, VOCABULARY, with_attention
+from tests.made_up.models import ARCHITECTURES, VOCABULARY, WINDOW, made, with_attention
 
 ROWS = ("llama", "qwen3", "mistral", "gemma3", "gpt_oss", "gpt2")
+PACKED = ("llama", "qwen3", "mistral", "gemma3", "gpt2", "glm4")
 HYBRID = ("lfm2", "qwen3_next", "mamba")
 
 
@@ -38,10 +43,10 @@ def some_ids(rng: random.Random, n: int) -> list[int]:
 class CacheWalk:
     """A random walk over the operations, with the ids that each row must hold kept next to it."""
 
-    def __init__(self, model: Any, rng: random.Random) -> None:
+    def __init__(self, model: Any, rng: random.Random, make: Callable[[Any, int], KVCache] = RowKV) -> None:
         self.model, self.rng = model, rng
         self.ids: list[list[int]] = [[] for _ in range(rng.randint(1, 3))]
-        self.cache: KVCache = RowKV(model, len(self.ids))
+        self.cache = make(model, len(self.ids))
         self.taken: list[TakenRow] = []
 
     def feed(self) -> None:
@@ -50,12 +55,15 @@ class CacheWalk:
         chunks = [some_ids(self.rng, self.rng.choice((0, 1, 1, 2, 5))) for _ in self.ids]
         if not any(chunks):
             return
-        keep = self.rng.randint(1, 3)
+        keep: int | list[int] = self.rng.randint(1, 3)
+        if self.rng.random() < 0.5:
+            keep = [self.rng.randint(0, 3) for _ in chunks]
+        counts = [keep] * len(chunks) if isinstance(keep, int) else keep
         logits = self.cache.feed(chunks, keep=keep)
-        assert logits.shape[:2] == (len(chunks), min(keep, max(map(len, chunks))))
-        for row, (ids, chunk) in enumerate(zip(self.ids, chunks, strict=True)):
+        assert logits.shape[:2] == (len(chunks), min(max(1, *counts), max(map(len, chunks))))
+        for row, (ids, chunk, count) in enumerate(zip(self.ids, chunks, counts, strict=True)):
             ids += chunk
-            if columns := min(keep, len(chunk)):
+            if columns := min(count, len(chunk)):
                 assert_right(self.model, ids, logits[row, -columns:])
 
     def select(self) -> None:
@@ -100,6 +108,68 @@ def test_any_order_of_operations_gives_the_logits_of_each_row_alone(name: str, a
         pytest.skip("GPT-OSS has no SDPA")
     model = with_attention(ARCHITECTURES[name](), attention)
     CacheWalk(model, random.Random(f"{name} {seed}")).run(25)
+
+
+@pytest.mark.parametrize("seed", seeds(12, default=2))
+@pytest.mark.parametrize("name", PACKED)
+def test_packed_rows_give_the_logits_of_each_row_alone(name: str, seed: int) -> None:
+    model = ARCHITECTURES[name]()
+    assert why_not_packed(model) == ""
+    CacheWalk(model, random.Random(f"{name} {seed}"), PackedKV).run(25)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gpt_oss", "its attention is eager"), ("bloom", "its attention is eager"), ("lfm2", "it has layers of conv"),
+        ("qwen3_next", "it has layers of linear_attention"), ("mamba", "its attention is eager"),
+    ],
+)  # fmt: skip
+def test_rows_that_would_be_wrong_are_not_packed(name: str, said: str) -> None:
+    assert why_not_packed(ARCHITECTURES[name]()) == said
+
+
+@pytest.mark.parametrize("word", ["softcap", "s_aux", "a_new_one"])
+def test_an_unknown_argument_of_attention_is_refused_by_name(word: str, monkeypatch: Any) -> None:
+    """And a window that attention is not given, which a trial of short rows would not see."""
+    model = made("MistralForCausalLM", sliding_window=WINDOW, num_hidden_layers=1)
+    attention = model.model.layers[0].self_attn
+    forward = type(attention).forward
+    monkeypatch.setattr(type(attention), "forward", lambda *args, **named: forward(*args, **named | {word: 1.0}))
+    assert word in why_not_packed(model)
+    monkeypatch.undo()
+    assert why_not_packed(model) == ""
+    monkeypatch.setattr(attention, "config", copy.deepcopy(model.config))
+    attention.config.sliding_window = None
+    monkeypatch.setattr(model.config, "sliding_window", 200)
+    assert why_not_packed(model) == "its attention is not given its windows"
+
+
+def test_other_forwards_of_the_model_stay_as_they_are() -> None:
+    """In other threads too, while packed rows are fed; and the configuration is the same."""
+    model, rng = with_attention(ARCHITECTURES["llama"](), "sdpa"), random.Random(3)
+    texts = [some_ids(rng, n) for n in (5, 9, 30)]
+    right = [alone(model, ids) for ids in texts]
+    before = model.config.to_dict()
+    cache, wrong = PackedKV(model, 3), list[int]()
+    cache.feed(texts)
+    is_over = threading.Event()
+
+    def others() -> None:
+        while not is_over.is_set():
+            wrong.extend(i for i, ids in enumerate(texts) if not torch.equal(alone(model, ids), right[i]))
+
+    thread = threading.Thread(target=others)
+    thread.start()
+    for _ in range(40):
+        chunks = [some_ids(rng, rng.choice((0, 1, 4))) or [7] for _ in texts]
+        logits = cache.feed(chunks)
+        for row, ids in enumerate(cache.ids):
+            assert_right(model, ids, logits[row])
+    is_over.set()
+    thread.join()
+    assert not wrong
+    assert model.config.to_dict() == before
 
 
 @pytest.mark.parametrize("name", HYBRID)

@@ -24,6 +24,7 @@ EXPECTED = {
     "gemma3": ALL,
     "gpt_oss": ALL,
     "gpt2": ALL,
+    "glm4": ALL,
     "bloom": (True, True, True, False),
     "lfm2": (True, False, True, False),
     "qwen3_next": (True, False, True, False),

@@ -133,7 +133,7 @@ def test_a_row_whose_drafts_are_refused_pauses_longer_each_time() -> None:
     drafts = Drafts(guesser, lambda columns: 1.0, 1)
     asked_at = []
     for step in range(600):
-        (draft,) = drafts.propose([Ask(0, 1, 100)])
+        (draft,) = drafts.propose([Ask(0, 1, 100)], sum)
         if draft.guesses:
             asked_at.append(step)
             drafts.learn(0, draft, 0)
@@ -151,7 +151,7 @@ def test_an_accepted_guess_ends_the_doubling() -> None:
     drafts = Drafts(Wrong(2, 0.9), lambda columns: 1.0, 1)
     fed = []
     for _ in range(200):
-        (draft,) = drafts.propose([Ask(0, 1, 100)])
+        (draft,) = drafts.propose([Ask(0, 1, 100)], sum)
         fed.append(bool(draft.guesses))
         if draft.guesses:
             drafts.learn(0, draft, 1)
@@ -168,16 +168,20 @@ def test_an_accepted_guess_ends_the_doubling() -> None:
     ],
 )
 def test_guesses_are_fed_as_long_as_their_columns_pay(seconds: Any, chance: float, size: int) -> None:
-    (draft,) = Drafts(Wrong(4, chance), interpolated(seconds), 1).propose([Ask(0, 1, 100)])
+    (draft,) = Drafts(Wrong(4, chance), interpolated(seconds), 1).propose([Ask(0, 1, 100)], sum)
     assert len(draft.guesses) == len(draft.tokens) == size
 
 
 def test_in_a_batch_a_guess_must_pay_for_the_columns_of_all_rows() -> None:
     cost = interpolated({1: 1.0, 2: 1.2, 8: 2.4})
-    asks = [Ask(0, 1, 100), None, None, None]
-    (draft, *_) = Drafts(Wrong(4, 0.9), cost, 4).propose(asks)
+
+    def rectangle(counts: Sequence[int]) -> int:
+        return len(counts) * max(counts)
+
+    asks = [Ask(0, 1, 100), 1, 1, 1]
+    (draft, *_) = Drafts(Wrong(4, 0.9), cost, 4).propose(asks, rectangle)
     assert not draft.guesses
-    (draft, *_) = Drafts(Wrong(4, 0.9), cost, 4).propose([Ask(i, 1, 100) for i in range(4)])
+    (draft, *_) = Drafts(Wrong(4, 0.9), cost, 4).propose([Ask(i, 1, 100) for i in range(4)], rectangle)
     assert draft.guesses
 
 

@@ -261,7 +261,7 @@ MODELS = {**ARCHITECTURES, "gemma3 softcapped": small_gemma}
 NORMS = {
     "llama": "model.norm", "qwen3": "model.norm", "mistral": "model.norm", "gemma3": "model.norm",
     "gemma3 softcapped": "model.norm", "gpt_oss": "model.norm", "gpt2": "transformer.ln_f", "bloom": "transformer.ln_f",
-    "lfm2": "model.embedding_norm", "qwen3_next": "model.norm", "mamba": "backbone.norm_f",
+    "glm4": "model.norm", "lfm2": "model.embedding_norm", "qwen3_next": "model.norm", "mamba": "backbone.norm_f",
 }  # fmt: skip
 
 

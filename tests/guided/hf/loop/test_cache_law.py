@@ -14,8 +14,8 @@ import pytest
 import torch
 
 import guided
-from guided.hf.cache.prefix_pool import PrefixPool, _num_common
-from guided.hf.loop.row_loop import RowLoop
+from guided.hf.cache.prefix_pool import PrefixPool, num_common
+from guided.hf.loop.row_loop import RowLoop, Step
 from guided.sampling import Sampling
 from special_tokens.errors import RequestError
 from tests.cases import seeds
@@ -89,10 +89,11 @@ def seen(monkeypatch: Any) -> SeenForwards:
     found = SeenForwards()
     advance = RowLoop._write
 
-    def noted(self: RowLoop, logits: torch.Tensor) -> Any:
-        for i, ids in enumerate(self.cache.ids):
-            found.choices.append((self.reuse is not None, list(ids), logits[i, -1].clone()))
-        return advance(self, logits)
+    def noted(self: RowLoop, logits: torch.Tensor, step: Step) -> None:
+        for i in self._ready:
+            row = self._active[i]
+            found.choices.append((row.reuse is not None, list(self.cache.ids[i]), logits[i, -1].clone()))
+        advance(self, logits, step)
 
     monkeypatch.setattr(RowLoop, "_write", noted)
     return found
@@ -397,7 +398,7 @@ def test_long_rows_are_compared_to_the_token(seed: int) -> None:
     for _ in range(300):
         one, at = [rng.randrange(9) for _ in range(rng.randrange(1, 200))], rng.randrange(200)
         other = [*one[:at], 9, *one[at + 1 :]] if at < len(one) else [*one, *one[: rng.randrange(3)]]
-        assert _num_common(tuple(one), tuple(other)) == min(at, len(one))
+        assert num_common(tuple(one), tuple(other)) == min(at, len(one))
 
 
 def test_a_stream_that_is_dropped_keeps_its_row_at_once(tiny_guide: Any) -> None:
@@ -420,13 +421,15 @@ def test_a_stream_that_is_dropped_keeps_its_row_at_once(tiny_guide: Any) -> None
 
 def test_an_answer_is_not_lost_where_its_row_cannot_be_kept(tiny_guide: Any, monkeypatch: Any, caplog: Any) -> None:
     from guided.hf.cache.kv_cache import RowKV
+    from guided.hf.cache.packed_kv import PackedKV
 
-    def full(*_: Any) -> Any:
+    def full(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("no memory left")
 
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     expected = guide.generate(["hello", "you"], sampling=Sampling(temperature=0), max_tokens=9, reuse=False)
-    monkeypatch.setattr(RowKV, "take", full)
+    for kind in (RowKV, PackedKV):
+        monkeypatch.setattr(kind, "take", full)
     found = guide.generate(["hello", "you"], sampling=Sampling(temperature=0), max_tokens=9)
     assert [m.token_ids for m in found] == [m.token_ids for m in expected]
     assert "rows could not be kept: OutOfMemoryError: no memory left" in caplog.text
@@ -446,6 +449,7 @@ def test_a_row_that_an_error_left_half_moved_is_not_kept(tiny_guide: Any, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr(RowLayer, "select_rows", breaks)
+        patch.setattr("guided.hf.loop.prepare.packs", lambda *_, **__: False)
         with pytest.raises(torch.OutOfMemoryError):
             guide.generate(["hello", "tell me why"], sampling=Sampling(temperature=1.0, n=2, seed=1), max_tokens=9)
     assert guide.cache_stats().rows == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from transformers import MambaConfig
 
 from guided.hf.cache.step_kv import StepKV
 from guided.hf.loop.row_loop import RowLoop
+from guided.hf.loop.sampling import choose
 from guided.hf.loop.settings import token_limit
 from guided.sampling import Sampling
 from special_tokens.errors import GuidanceError, ModelError, RequestError
@@ -26,13 +28,13 @@ GREEDY = Sampling(temperature=0)
 def caches(monkeypatch: Any) -> list[Any]:
     """The caches of the loops that run while the test does."""
     seen: list[Any] = []
-    steps = RowLoop.steps
+    join = RowLoop.join
 
-    def noted(self: RowLoop) -> Any:
+    def noted(self: RowLoop, rows: Any) -> Any:
         seen.append(self.cache)
-        return steps(self)
+        return join(self, rows)
 
-    monkeypatch.setattr(RowLoop, "steps", noted)
+    monkeypatch.setattr(RowLoop, "join", noted)
     return seen
 
 
@@ -230,6 +232,35 @@ def test_n_answers_stand_side_by_side_and_the_first_is_the_one_alone(tiny_guide:
     assert messages[3].token_ids == other.token_ids
 
 
+@pytest.mark.parametrize("options", [{"temperature": 0}, {"top_k": 1}], ids=str)
+def test_n_greedy_answers_are_one_computed_once(tiny_guide: Any, options: dict[str, Any]) -> None:
+    samplings = [Sampling(n=3, logprobs=2, **options), Sampling(temperature=1.0, seed=4, n=2)]
+    plans = [tiny_guide.plan(max_tokens=9), None]
+    forwards = Counter[str]()
+    hook = tiny_guide.model.register_forward_pre_hook(
+        lambda module, args, named: forwards.update({"rows": len(named["input_ids"])}), with_kwargs=True
+    )
+    try:
+        (alone,) = tiny_guide.generate(CHATS[:1], plans[:1], sampling=replace(samplings[0], n=1), reuse=False)
+        once, forwards = forwards, Counter()
+        same = tiny_guide.generate(CHATS[:1], plans[:1], sampling=samplings[0], reuse=False)
+    finally:
+        hook.remove()
+    assert same == [alone] * 3
+    assert forwards == once
+    messages = tiny_guide.generate(CHATS[:2], plans, sampling=samplings, max_tokens=9)
+    assert len(messages) == 5
+    assert [m.token_ids for m in messages[:3]] == [alone.token_ids] * 3
+    assert len({m.token_ids for m in messages[3:]}) == 2
+
+
+def test_n_answers_without_a_temperature_are_sampled(tiny_guide: Any) -> None:
+    found = tiny_guide.generate(CHATS[:1], sampling=Sampling(n=2, seed=3), max_tokens=15)
+    judge = tiny_guide.generate(CHATS[:1], sampling=Sampling(n=2, seed=3, temperature=1.0), max_tokens=15)
+    assert [m.token_ids for m in found] == [m.token_ids for m in judge]
+    assert found[0].token_ids != found[1].token_ids
+
+
 def test_seeds_go_before_the_samplings_own(tiny_guide: Any) -> None:
     sampling = Sampling(temperature=1.0, seed=9)
     by_seed = tiny_guide.generate(CHATS[:2], sampling=sampling, seed=[5, 6], max_tokens=12)
@@ -281,7 +312,8 @@ class _Poison:
 
     def __call__(self, module: Any, args: Any, output: Any) -> Any:
         if self.step == self.at:
-            output.logits[self.row] = math.nan
+            logits = output.logits[0] if len(output.logits) == 1 else output.logits  # packed, or a rectangle
+            logits[self.row] = math.nan
         self.step += 1
         return output
 
@@ -319,7 +351,6 @@ def test_what_a_model_recommends_for_other_loops_does_not_disturb_guides(tiny_gu
         ({"seed": [1, 2, 3]}, "seed: 3 values for 2 rows; expected one value, or one per row"),
         ({"sampling": [GREEDY]}, "sampling: 1 values for 2 rows"),
         ({"max_tokens": 0}, "max_tokens: 0 is out of range; expected an integer of 1 or more"),
-        ({"sampling": Sampling(n=2)}, "n: n=2, but this model answers greedily"),
         ({"sampling": Sampling(logit_bias={10**6: 1.0})}, "logit_bias: 1000000 is not a token of this model"),
     ],
 )
@@ -341,20 +372,18 @@ def test_stream_and_chat_take_openais_words(tiny_guide: Any) -> None:
 
 def test_G1_a_sampled_token_is_one_mask_one_sample_one_commit(tiny_guide: Any, monkeypatch: Any) -> None:
     """And a forced token is one commit; a row that has ended takes no part."""
-    from guided.hf.loop.sampling import BatchSampler
-
     calls: list[int] = []
-    choose = BatchSampler.choose
 
-    def counted(self: BatchSampler, scores: torch.Tensor, rows: Any, positions: Any) -> Any:
+    def counted(scores: torch.Tensor, rows: Any, positions: Any) -> Any:
         assert len(scores) == len(rows)
-        calls.extend(rows)
-        return choose(self, scores, rows, positions)
+        calls.extend(row.settings.seed for row in rows)
+        return choose(scores, rows, positions)
 
-    monkeypatch.setattr(BatchSampler, "choose", counted)
+    monkeypatch.setattr("guided.hf.loop.row_loop.choose", counted)
     form = {"type": "object", "properties": {"a long name": {"type": "integer"}}, "required": ["a long name"]}
     plans = [tiny_guide.plan(max_tokens=200), None, tiny_guide.plan(response_format=form)]
-    messages = tiny_guide.generate(CHATS[:3], plans, sampling=Sampling(temperature=1.0, seed=1), max_tokens=200)
+    sampling = Sampling(temperature=1.0)
+    messages = tiny_guide.generate(CHATS[:3], plans, sampling=sampling, seed=[0, 1, 2], max_tokens=200)
     for r, message in enumerate(messages):
         counters, written = message.guidance, message.usage.completion_tokens
         assert calls.count(r) == message.usage.forwards <= written

@@ -81,7 +81,7 @@ def test_a_run_that_never_comes_near_its_budget_is_unchanged_to_the_bit(tiny_gui
     assert size > 3
     assert on.token_ids[:size] == off.token_ids[:size]
     assert on.logprobs[:size] == off.logprobs[:size]
-    assert on.landed is None or request_name != "free text"
+    assert on.landed is None or request_name != "free text" or on.landed >= most - 4  # the last character is whole
 
 
 def test_drafts_land_where_the_loop_without_them_lands(tiny_guide: Any) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import pytest
 import torch
 
 from guided.engine.engine import Engine
+from guided.hf.loop.loop_row import LoopRow
 from guided.hf.loop.recorder import Recorder
-from guided.hf.loop.row_loop import LoopRow, RowLoop
+from guided.hf.loop.row_loop import RowLoop
 from guided.hf.loop.row_masks import RowMasks
-from guided.hf.loop.sampling import BatchSampler
+from guided.hf.loop.sampling import RowSampler
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import RowSequence
 from guided.sampling import RowSampling
@@ -30,8 +32,10 @@ FORM = {
 class _Cache:
     """A cache whose model gives random logits on the fake device; notes when a forward is launched."""
 
-    def __init__(self, rows: int, width: int, log: list[str]) -> None:
-        self.ids: list[list[int]] = [[] for _ in range(rows)]
+    hidden = None
+
+    def __init__(self, width: int, log: list[str]) -> None:
+        self.ids: list[list[int]] = []
         self._width, self._log = width, log
         self._generator = torch.Generator().manual_seed(5)
 
@@ -41,22 +45,38 @@ class _Cache:
     def select(self, rows: Sequence[int]) -> None:
         self.ids = [list(self.ids[r]) for r in rows]
 
-    def feed(self, chunks: Sequence[Sequence[int]], keep: int = 1, hidden: bool = False) -> torch.Tensor:
+    def extend(self, prefixes: Sequence[None], room: int) -> None:
+        self.ids += [[] for _ in prefixes]
+
+    def num_columns(self, counts: Sequence[int]) -> int:
+        return sum(counts)
+
+    def feed(self, chunks: Sequence[Sequence[int]], keep: Sequence[int], hidden: bool) -> torch.Tensor:
         self._log.append("launch")
         for ids, chunk in zip(self.ids, chunks, strict=True):
             ids += chunk
-        logits = torch.randn(len(chunks), keep, self._width, generator=self._generator)
+        logits = torch.randn(len(chunks), max(keep), self._width, generator=self._generator)
         return torch.empty(logits.shape, device=DEVICE).copy_(logits, non_blocking=True)
 
 
-def loop_of(engine: Engine, plans: Sequence[Any], samplings: Sequence[RowSampling], log: list[str]) -> RowLoop:
-    prompts = [[1, 2, 3 + r] for r in range(len(plans))]
-    rows = [LoopRow(r, RowAnswer(plan, engine, number=r), 40, list(prompts[r])) for r, plan in enumerate(plans)]
-    cache: Any = _Cache(len(plans), engine.vocab_size, log)
-    return RowLoop(
-        cache, rows, BatchSampler(samplings, prompts), RowMasks(engine, DEVICE, in_place=True), DEVICE,
-        recorder=Recorder({0: 2}),
-    )  # fmt: skip
+def loop_of(engine: Engine, log: list[str], device: torch.device = DEVICE) -> RowLoop:
+    cache: Any = _Cache(engine.vocab_size, log)
+    return RowLoop(cache, RowMasks(engine, device), device)
+
+
+def rows_of(engine: Engine, plans: Sequence[Any], samplings: Sequence[RowSampling]) -> list[LoopRow]:
+    recorder = Recorder({0: 2})
+    return [
+        LoopRow(r, RowAnswer(plan, engine, number=r), 40, [1, 2, 3 + r], RowSampler(samplings[r]), recorder=recorder)
+        for r, plan in enumerate(plans)
+    ]
+
+
+def run(loop: RowLoop, rows: Sequence[LoopRow]) -> list[Any]:
+    loop.join(rows)
+    while not loop.is_empty:
+        loop.step()
+    return [row.answer.message() for row in rows]
 
 
 @pytest.fixture
@@ -67,9 +87,9 @@ def log(monkeypatch: Any) -> list[str]:
     def noted(kind: Any, name: str, word: str) -> None:
         method = getattr(kind, name)
 
-        def call(self: Any, *args: Any) -> Any:
+        def call(self: Any, *args: Any, **named: Any) -> Any:
             seen.append(word)
-            return method(self, *args)
+            return method(self, *args, **named)
 
         monkeypatch.setattr(kind, name, call)
 
@@ -90,9 +110,7 @@ def test_the_forward_is_launched_before_the_masks_and_the_host_waits_once(
 ) -> None:
     plans = [plan_of(engine, response_format=FORM), plan_of(engine), None]
     with FakeDevice():
-        loop = loop_of(engine, plans, [sampling] * 3, log)
-        for _ in loop.steps():
-            pass
+        messages = run(loop_of(engine, log), rows_of(engine, plans, [sampling] * 3))
     forwards = log.count("launch")
     assert forwards > 5
     text = " ".join(log).replace("forced forced", "forced").replace("forced forced", "forced")
@@ -102,7 +120,7 @@ def test_the_forward_is_launched_before_the_masks_and_the_host_waits_once(
         assert part.count("wait") == 1
         assert set(part[2:]) <= {"forced"}
     # Log-probabilities wait once more each, when the answer is read.
-    assert [row.answer.error for row in loop.rows] == [None] * 3
+    assert [message.error for message in messages] == [None] * 3
 
 
 def test_the_answers_are_those_of_the_cpu(engine: Engine, monkeypatch: Any) -> None:
@@ -110,17 +128,9 @@ def test_the_answers_are_those_of_the_cpu(engine: Engine, monkeypatch: Any) -> N
     plans = [plan_of(engine, response_format=FORM), plan_of(engine), plan_of(engine, response_format=FORM)]
     samplings = [RowSampling(temperature=1.2, seed=r, top_k=40) for r in range(3)]
     with FakeDevice():
-        there = loop_of(engine, plans, samplings, [])
-        for _ in there.steps():
-            pass
-        found = [row.answer.message() for row in there.rows]
-    here = loop_of(engine, plans, samplings, [])
-    here.device = torch.device("cpu")
-    here.masks = RowMasks(engine, here.device, in_place=False)
-    monkeypatch.setattr("tests.guided.hf.loop.test_row_loop.DEVICE", here.device)
-    for _ in here.steps():
-        pass
-    judge = [row.answer.message() for row in here.rows]
+        found = run(loop_of(engine, []), rows_of(engine, plans, samplings))
+    monkeypatch.setattr("tests.guided.hf.loop.test_row_loop.DEVICE", torch.device("cpu"))
+    judge = run(loop_of(engine, [], torch.device("cpu")), rows_of(engine, plans, samplings))
     assert [(m.token_ids, m.guidance, m.finish_reason) for m in found] == [
         (m.token_ids, m.guidance, m.finish_reason) for m in judge
     ]
@@ -131,12 +141,17 @@ def test_a_row_that_fails_between_steps_leaves_the_others(engine: Engine, at: in
     """The next forward has been launched then, and its column is not read."""
     plans = [plan_of(engine, response_format=FORM), plan_of(engine), None]
     with FakeDevice():
-        loop = loop_of(engine, plans, [RowSampling(temperature=0.9, seed=r) for r in range(3)], [])
-        for i, _ in enumerate(loop.steps()):
+        rows = rows_of(engine, plans, [RowSampling(temperature=0.9, seed=r) for r in range(3)])
+        loop = loop_of(engine, [])
+        loop.join(rows)
+        for i in count(-1):
             if i == at:
-                loop.rows[1].answer.fail(RuntimeError("injected"))
-                size = len(loop.rows[1].answer.tokens)
-    messages = [row.answer.message() for row in loop.rows]
+                rows[1].answer.fail(RuntimeError("injected"))
+                size = len(rows[1].answer.tokens)
+            if loop.is_empty:
+                break
+            loop.step()
+    messages = [row.answer.message() for row in rows]
     assert [message.error is None for message in messages] == [True, False, True]
     assert messages[1].finish_reason == "error"
     assert len(messages[1].token_ids) == size

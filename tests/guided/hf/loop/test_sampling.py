@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from transformers import (
 
 from guided.hf.loop import sampling as module
 from guided.hf.loop.recorder import Recorder, _top
-from guided.hf.loop.sampling import BatchSampler, Penalties
+from guided.hf.loop.sampling import Penalties, RowSampler, choose
 from guided.sampling import RowSampling, uniform
 from tests.cases import costly
 
@@ -77,10 +78,9 @@ def _draw(row: RowSampling, logits: torch.Tensor, number: float) -> int:
     return int(module._draw(logits, [row], module._num_candidates(row), [number]))
 
 
-def chosen(sampler: BatchSampler, logits: torch.Tensor, position: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Choose for all its rows, each at the same place of its answer."""
-    rows = range(len(sampler.settings))
-    return sampler.choose(logits, rows, [position] * len(rows))
+def chosen(rows: Sequence[RowSampling], logits: torch.Tensor, position: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Choose for all rows, each at the same place of its answer."""
+    return choose(logits, [RowSampler(row) for row in rows], [position] * len(rows))
 
 
 ROWS = st.builds(
@@ -135,7 +135,7 @@ def test_many_draws_follow_the_distribution() -> None:
     logits = torch.full((1, VOCAB), float("-inf"))
     weights = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
     logits[0, [3, 50, 51, 200, 699]] = torch.tensor(np.log(weights), dtype=torch.float32)
-    sampler = BatchSampler([RowSampling(temperature=1.0, seed=11)], [[]])
+    sampler = [RowSampling(temperature=1.0, seed=11)]
     drawn = [int(chosen(sampler, logits, i)[0]) for i in range(4_000)]
     counts = np.array([drawn.count(token) for token in (3, 50, 51, 200, 699)])
     assert counts.sum() == 4_000
@@ -149,25 +149,23 @@ def test_a_row_does_not_depend_on_its_neighbours(rows: list[RowSampling], seed: 
     rows = [replace(row, seed=100 + i) for i, row in enumerate(rows)]
     rows[-1] = replace(rows[-1], temperature=0.0)
     steps = [logits_of(seed * 10 + step, len(rows), masked=0.3) for step in range(3)]
-    together = BatchSampler(rows, [[] for _ in rows])
-    found = [chosen(together, logits, i)[0].tolist() for i, logits in enumerate(steps)]
+    found = [chosen(rows, logits, i)[0].tolist() for i, logits in enumerate(steps)]
     for r, row in enumerate(rows):
-        alone = BatchSampler([row], [[]])
-        single = [int(chosen(alone, logits[r : r + 1], i)[0]) for i, logits in enumerate(steps)]
+        single = [int(chosen([row], logits[r : r + 1], i)[0]) for i, logits in enumerate(steps)]
         assert single == [tokens[r] for tokens in found]
     order = data.draw(st.permutations(range(len(rows))))
-    other = BatchSampler([rows[r] for r in order], [[] for _ in rows])
+    other = [rows[r] for r in order]
     for i, (logits, tokens) in enumerate(zip(steps, found, strict=True)):
         assert chosen(other, logits[list(order)], i)[0].tolist() == [tokens[r] for r in order]
     left = sorted(order[1:])  # a row has left
     for i, (logits, tokens) in enumerate(zip(steps, found, strict=True)):
-        assert together.choose(logits[left], left, [i] * len(left))[0].tolist() == [tokens[r] for r in left]
+        assert chosen([rows[r] for r in left], logits[left], i)[0].tolist() == [tokens[r] for r in left]
 
 
 def test_greedy_rows_take_the_best_token_and_random_ones_do_not_care() -> None:
     logits = logits_of(5, 3)
     rows = [RowSampling(), RowSampling(temperature=1.0, seed=1), RowSampling(temperature=1.0, top_k=1)]
-    tokens, sound = chosen(BatchSampler(rows, [[], [], []]), logits)
+    tokens, sound = chosen(rows, logits)
     assert tokens[0] == logits[0].argmax()
     assert tokens[2] == logits[2].argmax()
     assert sound.all()
@@ -176,7 +174,7 @@ def test_greedy_rows_take_the_best_token_and_random_ones_do_not_care() -> None:
 def test_a_tiny_temperature_is_greedy_and_does_not_overflow() -> None:
     logits = logits_of(6) * 1e4
     for temperature in (1e-300, 1e-6, 1.1e-5):
-        tokens, sound = chosen(BatchSampler([RowSampling(temperature=temperature, seed=2)], [[]]), logits)
+        tokens, sound = chosen([RowSampling(temperature=temperature, seed=2)], logits)
         assert tokens[0] == logits.argmax()
         assert sound.all()
 
@@ -187,9 +185,9 @@ def test_logits_that_are_no_numbers_are_seen_in_their_row(value: float) -> None:
     clean = logits.clone()
     logits[1] = value
     rows = [RowSampling(temperature=1.0, seed=3, top_p=0.9) for _ in range(3)] + [RowSampling()]
-    tokens, sound = chosen(BatchSampler(rows, [[]] * 4), logits)
+    tokens, sound = chosen(rows, logits)
     assert sound.tolist() == [True, False, True, True]
-    expected, _ = chosen(BatchSampler(rows, [[]] * 4), clean)
+    expected, _ = chosen(rows, clean)
     assert [tokens[r] for r in (0, 2, 3)] == [expected[r] for r in (0, 2, 3)]
     assert 0 <= int(tokens[1]) < VOCAB
 
@@ -297,8 +295,8 @@ def test_the_best_tokens_are_those_of_topk_whatever_the_width(width: int, num_to
 
 
 def test_the_number_of_a_token_is_that_of_its_place() -> None:
-    logits = torch.zeros(1, 1000)
-    sampler = BatchSampler([RowSampling(temperature=1.0, seed=9)], [[]])
+    logits = -torch.arange(1000)[None] * 1e-7  # nearly equal, in order of probability
+    sampler = [RowSampling(temperature=1.0, seed=9)]
     places = [*range(12), 30, 7]  # a run of forced tokens takes numbers, too
     drawn = [int(chosen(sampler, logits, i)[0]) for i in places]
     assert drawn == [int(uniform(9, i) * 1000) for i in places]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from guided.hf.masks.accelerator import DeviceLink
 from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.masks.cpu import HostLink
 from tests.guided.hf.generate.failures.test_failing_rows import Poison
+from tests.judges.allocations import Launches
 from tests.judges.generation import CHATS, check_answer, plan_of
 from tests.made_up.device import DEVICE, FakeDevice, FakeEvent, OnDevice
 
@@ -243,6 +245,40 @@ def test_our_own_loop_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
     for name, message in zip(("json", "choice"), messages, strict=True):
         check_answer(tiny_guide, name, list(message.token_ids), message)
         assert message.guidance.overridden > 0
+
+
+# -- what a step costs
+
+
+@pytest.mark.parametrize("num_guided", [1.0, 0.5], ids=["all rows guided", "half of them"])
+def test_launches_of_a_step_do_not_grow_with_rows_and_masks_are_sent_as_bits(
+    num_guided: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    width, launches = 4096, {}
+    for num_rows in (2, 16):
+        buffers: list[int] = []
+
+        def buffer(shape: Any, dtype: Any, device: Any, sent: list[int] = buffers) -> torch.Tensor:
+            memory = torch.empty(shape, dtype=dtype)
+            sent.append(memory.nbytes)
+            return memory
+
+        monkeypatch.setattr(device_module, "host_buffer", buffer)
+        monkeypatch.setattr(device_module, "_event", MagicMock())
+        link = DeviceLink(torch.device("cpu"), num_rows, num_words(width), 2)
+        masks = [RowMask(r, np.full(num_words(width), 77, np.int32), (2,)) for r in range(int(num_guided * num_rows))]
+        scores, ids = torch.randn(num_rows, width), torch.zeros((num_rows, 3), dtype=torch.long)
+        link.apply(scores, masks, [False] * num_rows)  # the first makes what all others use
+        buffers.clear()
+        with Launches() as counted:
+            link.apply(scores, masks, [False] * num_rows)
+            link.ended(ids)
+        launches[num_rows] = counted.number
+        to_device, to_host = buffers
+        assert to_device <= num_rows * (width / 8 + 32)
+        assert to_host == 8 * num_rows
+    assert launches[2] == launches[16]
+    assert launches[2] <= (28 if num_guided == 1 else 30)
 
 
 # -- the implementations of one mask

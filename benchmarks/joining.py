@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+"""Benchmark: rows that join and leave one loop, fed packed: against rectangles, batches, and ``model.generate``.
+
+    python benchmarks/joining.py                     # all tables (half an hour)
+    python benchmarks/joining.py --only generate     # one of generate, peers, arrivals, gap
+    python benchmarks/joining.py --page README.md    # write the tables into that page too
+
+Embedded model, float32, one thread, CPU time of the process; no row is kept from call to call.  A ratio is the median
+over alternating pairs in this process, with the least and the greatest.
+
+  generate  ``guide.generate`` of eight rows, packed against rectangles: mixed requests, required calls, free text
+  peers     eight rows at once in a shared loop against ``model.generate``: guided rows with our processor, free rows
+  arrivals  sixteen mixed requests, one every 0.3 s, against batches of all that wait: tokens per second, first token
+  gap       a prompt of 400 tokens joins seven rows: the largest gap between tokens, in steps; our share of the time
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import guided  # noqa: E402
+from benchmarks.json_schema_tables import write_page  # noqa: E402
+from benchmarks.loop import markdown  # noqa: E402
+from guided.hf.answering import generation_of, rows_of  # noqa: E402
+from guided.hf.loop import prepare  # noqa: E402
+from guided.hf.loop.generation import Generation  # noqa: E402
+from guided.hf.loop.row_loop import RowLoop  # noqa: E402
+from guided.hf.options import options_of  # noqa: E402
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 30}, "age": {"type": "integer", "minimum": 0, "maximum": 120},
+        "city": {"type": "string", "maxLength": 20}, "married": {"type": "boolean"},
+        "country": {"enum": ["France", "Spain", "Italy"]},
+    },
+    "required": ["name", "age", "city", "married", "country"],
+    "additionalProperties": False,
+}  # fmt: skip
+WORDS = "The lighthouse keeper wrote down the weather, the ships, and what the sea had brought in the night. " * 30
+
+
+def get_weather(city: str, unit: str, days: int) -> str:
+    """Weather of a city."""
+    return city * days + unit
+
+
+#: Eight requests, none like another.
+MIXED: list[tuple[str, dict[str, Any]]] = [
+    ("Alice Martin, 31, a married baker, lives in Lyon, France. Extract the person.",
+     {"response_format": PERSON, "temperature": 0, "max_tokens": 90}),
+    ("What will the weather be in Berlin for the next 3 days?",
+     {"tools": [get_weather], "tool_choice": "required", "temperature": 0, "max_tokens": 80}),
+    ("I need the weather of Rome in celsius.",
+     {"tools": [get_weather], "tool_choice": "required", "temperature": 0.8, "seed": 5, "max_tokens": 80}),
+    ("Is the sky blue?",
+     {"response_format": guided.Choice(["yes, of course", "no, never", "it depends on the weather"]),
+      "temperature": 0.7, "seed": 3, "max_tokens": 100}),
+    ("Write a licence plate.",
+     {"response_format": guided.Regex("[A-Z]{2}-[0-9]{3}-[A-Z]{2}"), "temperature": 1.0, "seed": 11, "max_tokens": 30}),
+    ("Tell me about the sea.",
+     {"temperature": 0.9, "top_p": 0.9, "seed": 7, "stop": ["waves", "\n\n"], "max_tokens": 40}),
+    ("Bob is 45 and drives a bus in Madrid, Spain; he is single. Extract the person.",
+     {"response_format": PERSON, "temperature": 0.6, "seed": 2, "presence_penalty": 0.5, "max_tokens": 90}),
+    ("Name a colour.", {"temperature": 0, "logprobs": True, "top_logprobs": 3, "max_tokens": 16}),
+]  # fmt: skip
+CITIES = ("Rome", "Oslo", "Bern", "Lima", "Kyoto", "Quito", "Paris", "Cairo")
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    (f"Weather in {city} in celsius?",
+     {"tools": [get_weather], "tool_choice": "required", "temperature": 0, "max_tokens": 60})
+    for city in CITIES
+]  # fmt: skip
+
+
+def free(size: int) -> list[tuple[str, dict[str, Any]]]:
+    """Eight requests for 32 tokens of free text, of about ``size`` tokens each."""
+    text = " ".join(WORDS.split()[: max(1, int(0.8 * (size - 30)))])
+    return [(f"{i} {text}", {"temperature": 0, "max_tokens": 32}) for i in range(8)]
+
+
+def of(guide: Any, chat: str, asked: dict[str, Any]) -> Generation:
+    options = options_of("chat", {**asked, "reuse": False})
+    return generation_of(guide.planner, *rows_of(guide.planner, chat, None, options, "chat", is_one=True), options)
+
+
+def run(loop: RowLoop, runs: Sequence[Generation]) -> int:
+    """Let all join, step until the loop is empty; return the tokens written."""
+    for one in runs:
+        one.join(loop)
+    while not loop.is_empty:
+        loop.step()
+    return sum(len(answer.tokens) for one in runs for answer in one.answers)
+
+
+@contextmanager
+def rectangles() -> Iterator[None]:
+    """Inside, no rows are packed."""
+    found = prepare.packs
+    prepare.packs = lambda model, **_: False
+    try:
+        yield
+    finally:
+        prepare.packs = found
+
+
+def cpu(call: Callable[[], Any]) -> float:
+    began = time.process_time()
+    call()
+    return time.process_time() - began
+
+
+def ratio(one: Callable[[], Any], other: Callable[[], Any], runs: int) -> str:
+    """Return the time of ``other`` divided by that of ``one``."""
+    found = []
+    for n in range(runs):
+        order = (one, other) if n % 2 else (other, one)
+        times = {call: cpu(call) for call in order}
+        found.append(times[other] / times[one])
+        print(f" {found[-1]:.2f}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return f"{statistics.median(found):.2f} ({min(found):.2f} to {max(found):.2f})"
+
+
+def own_loop_of(guide: Any, runs: Sequence[Generation]) -> RowLoop:
+    """The loop of one call of `guide.generate` with the rows of ``runs``."""
+    cache = prepare.PackedKV if prepare.packs(guide.model) else prepare.RowKV
+    return prepare.own_loop(guide.context, prepare.Prepared(cache(guide.model, 0)), runs[0].inputs)
+
+
+def generate_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
+    rows = []
+    for name, requests in (("8 mixed", MIXED), ("8 calls", CALLS)):
+
+        def packed(requests: Any = requests) -> None:
+            made = [of(guide, *request) for request in requests]
+            run(own_loop_of(guide, made), made)
+
+        def padded(packed: Callable[[], None] = packed) -> None:
+            with rectangles():
+                packed()
+
+        packed()
+        rows.append((name, ratio(packed, padded, runs)))
+    chats = [chat for chat, _ in free(36)]
+
+    def ours() -> None:
+        guide.generate(chats, sampling=guided.Sampling(temperature=0), max_tokens=32, reuse=False)
+
+    def before() -> None:
+        with rectangles():
+            ours()
+
+    rows.append(("8 equal free rows", ratio(ours, before, runs)))
+    return rows
+
+
+def peer_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
+    """Eight rows at once in a shared loop against ``model.generate`` of the same rows, greedy."""
+    rows = []
+    guided_ones = [(chat, {**asked, "temperature": 0}) for chat, asked in MIXED if "response_format" in asked]
+    guided_ones = [(c, {k: a[k] for k in ("response_format", "temperature", "max_tokens")}) for c, a in guided_ones]
+    for name, requests in (
+        ("8 guided rows", (guided_ones * 2)[:8]),
+        ("8 free rows, prompts of 36 tokens", free(36)),
+        ("8 free rows, prompts of 400 tokens", free(400)),
+    ):
+        plans = [guide.plan(response_format=asked.get("response_format")) for _, asked in requests]
+        inputs = guide.inputs([chat for chat, _ in requests], plans, describe=True)
+        most = max(asked["max_tokens"] for _, asked in requests)
+        is_guided = "response_format" in requests[0][1]
+
+        def ours(requests: Any = requests) -> None:
+            made = [of(guide, *request) for request in requests]
+            run(prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000), made)
+
+        def theirs(inputs: Any = inputs, plans: Any = plans, most: int = most, is_guided: bool = is_guided) -> None:
+            more = guide.generate_kwargs(inputs, plans) if is_guided else {"pad_token_id": guide.pad_id}
+            guide.model.generate(**inputs, max_new_tokens=most, do_sample=False, **more)
+
+        ours()
+        rows.append((name, ratio(ours, theirs, runs)))
+    return rows
+
+
+def arrivals(guide: Any, every: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Tokens per second and the median time to the first token: of the shared loop, and of batches of what waits."""
+    requests = [(f"{chat} ({n})", asked) for n in range(2) for chat, asked in MIXED]
+    found = []
+    for is_joined in (True, False):
+        made, begun, tokens = 0, time.process_time(), 0
+        skipped, running, firsts = 0.0, dict[int, Generation](), dict[int, float]()
+        loop = prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000)
+
+        def now(begun: float = begun) -> float:
+            return time.process_time() - begun
+
+        while made < len(requests) or running:
+            while made < len(requests) and now() + skipped >= made * every:
+                running[made] = of(guide, *requests[made])
+                if is_joined:
+                    running[made].join(loop)
+                made += 1
+            if not running:
+                skipped += made * every - now() - skipped
+                continue
+            if is_joined:
+                loop.step()
+            else:
+                batch = list(running.values())
+                with rectangles():
+                    run(own_loop_of(guide, batch), batch)
+            for n, one in list(running.items()):
+                if n not in firsts and any(answer.tokens for answer in one.answers):
+                    firsts[n] = now() + skipped - n * every
+                if all(row.is_done for row in one.loop_rows):
+                    tokens += sum(len(answer.tokens) for answer in one.answers)
+                    del running[n]
+        found.append((tokens / (now() + skipped), statistics.median(firsts.values())))
+    return found[0], found[1]
+
+
+def arrival_rows(guide: Any, runs: int) -> list[tuple[str, str, str, str]]:
+    found = [arrivals(guide, 0.3) for _ in range(runs)]
+    faster = [joined[0] / batches[0] for joined, batches in found]
+    return [
+        (
+            "16 mixed, one every 0.3 s",
+            f"{statistics.median(faster):.2f} ({min(faster):.2f} to {max(faster):.2f})",
+            f"{statistics.median(joined[1] for joined, _ in found):.2f} s",
+            f"{statistics.median(batches[1] for _, batches in found):.2f} s",
+        )
+    ]
+
+
+def gap_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
+    gaps = []
+    for _ in range(runs):
+        loop = prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000)
+        for chat, _ in free(36)[:7]:
+            of(guide, chat, {"temperature": 0, "max_tokens": 60}).join(loop)
+        for _ in range(4):
+            loop.step()
+        plain = statistics.median(cpu(loop.step) for _ in range(8))
+        late = of(guide, free(400)[0][0], {"temperature": 0, "max_tokens": 4})
+        late.join(loop)
+        longest = 0.0
+        while not late.answers[0].tokens:
+            longest = max(longest, cpu(loop.step))
+        loop.close()
+        gaps.append(longest / plain)
+    seconds = 0.0
+
+    def noted(forward: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            nonlocal seconds
+            began = time.process_time()
+            out = forward(*args, **named)
+            seconds += time.process_time() - began
+            return out
+
+        return call
+
+    made = [of(guide, *request) for request in MIXED]
+    loop = prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000)
+    loop.places.feed = noted(loop.places.feed)  # type: ignore[union-attr, method-assign]
+    whole = cpu(lambda: run(loop, made))
+    return [
+        ("a prompt of 400 tokens joins 7 rows: largest gap / a step", f"{statistics.median(gaps):.1f}"),
+        ("our share of the loop's time, mixed", f"{1 - seconds / whole:.1%}"),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = ("generate", "peers", "arrivals", "gap")
+    parser.add_argument("--only", choices=names, action="append")
+    parser.add_argument("--runs", type=int, default=5, help="pairs of each ratio (default 5)")
+    parser.add_argument("--page", type=Path, help="write the tables into this page, between its marks")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    guide = guided.demo()
+    of(guide, *MIXED[0])
+    tables: list[str] = []
+
+    def add(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        tables.append(markdown(head, rows))
+        print("\n" + tables[-1], flush=True)
+
+    wanted = args.only or names
+    if "generate" in wanted:
+        add(("guide.generate, packed", "times as fast as rectangles"), generate_rows(guide, args.runs))
+    if "peers" in wanted:
+        add(("at once in one loop", "times as fast as model.generate"), peer_rows(guide, args.runs))
+    if "arrivals" in wanted:
+        head = ("arriving", "tokens per second / batches", "first token, median", "of batches")
+        add(head, arrival_rows(guide, args.runs))
+    if "gap" in wanted:
+        add(("steps", ""), gap_rows(guide, args.runs))
+    if args.page is not None:
+        write_page(args.page, "joining", "benchmarks/joining.py", "\n\n".join(tables))
+
+
+if __name__ == "__main__":
+    main()

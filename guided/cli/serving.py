@@ -1,0 +1,128 @@
+"""The command ``guided serve``."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from guided.cli.consoles import say
+from guided.cli.inputs import model_of, path_of
+from special_tokens.errors import GuidedError, ModelError, RequestError
+
+__all__ = ["serve"]
+
+_PACKAGES = ("starlette", "uvicorn", "prometheus_client")
+_MODEL, _LIMITS, _CLIENTS = "Model", "Limits", "Clients"
+
+
+def _option(help: str, *names: str, panel: str | None = None) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel)
+
+
+def serve(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            help="Model name or folder; default: the embedded model.", show_default=False, callback=model_of
+        ),
+    ] = None,
+    host: Annotated[str, _option("Address to listen on; 0.0.0.0 for all.")] = "localhost",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], _option("Least level of the log.")] = "info",
+    device: Annotated[str | None, _option("cpu, cuda, mps ...; default: a GPU if there is one.", panel=_MODEL)] = None,
+    dtype: Annotated[str, _option("Type of the weights: auto, float32, bfloat16 ...", panel=_MODEL)] = "auto",
+    attn_implementation: Annotated[
+        str | None, _option("Attention of the model, as in transformers.", panel=_MODEL)
+    ] = None,
+    max_rows: Annotated[int, _option("Most answers that are written at once.", panel=_LIMITS)] = 16,
+    max_waiting: Annotated[int, _option("Most requests that wait; more are refused.", panel=_LIMITS)] = 64,
+    cache_tokens: Annotated[
+        int, _option("Most tokens of all running answers and their prompts together.", panel=_LIMITS)
+    ] = 32_768,
+    cache_bytes: Annotated[int | None, _option("Most bytes of what is kept for later turns.", panel=_LIMITS)] = None,
+    piece: Annotated[
+        int | None,
+        _option("Most tokens of new prompts in one forward; default: as many as cost little.", panel=_LIMITS),
+    ] = None,
+    api_key_file: Annotated[
+        Path | None, _option("File of keys, one a line; without it everyone may ask.", panel=_CLIENTS)
+    ] = None,
+    no_constraint_api: Annotated[
+        bool, _option("Refuse constraints of clients; reasoning and tools stay.", "--no-constraint-api", panel=_CLIENTS)
+    ] = False,
+    served_model_name: Annotated[
+        list[str] | None, _option("Name of the model for clients; repeat for more.", panel=_CLIENTS)
+    ] = None,
+) -> None:
+    """Serve a model with OpenAI's API: chat completions, completions, responses; many requests at once."""
+    if missing := [name for name in _PACKAGES if importlib.util.find_spec(name) is None]:
+        names = " and ".join(name.replace("_", "-") for name in missing)
+        raise GuidedError(f"serving needs {names}", place="serve", hint="pip install 'guided-decoding[serve]'")
+    from guided.serve.settings import Settings, read_keys, write_logs
+
+    settings = Settings(
+        names=tuple(served_model_name or ()),
+        keys=read_keys(path_of(api_key_file)) if api_key_file is not None else (),
+        constraint_api=not no_constraint_api,
+        max_rows=max_rows,
+        max_waiting=max_waiting,
+        cache_tokens=cache_tokens,
+        piece=piece,
+    )
+    write_logs(log_level)
+    say(f"Loading {model or 'the embedded model'} ...")
+    began = time.monotonic()
+
+    def ready(guide: Any) -> None:
+        address = f"http://{host}:{port}"
+        name = (*settings.names, guide.context.name)[0]
+        say(f"Ready after {time.monotonic() - began:.0f} s: {name} at {address}/v1")
+
+    from guided.serve.server import run_server
+
+    run_server(
+        lambda: _guide(model, device, dtype, attn_implementation, cache_bytes),
+        settings,
+        host=host,
+        port=port,
+        on_ready=ready,
+    )
+
+
+def _guide(
+    model: str | None, device: str | None, dtype: str, attn_implementation: str | None, cache_bytes: int | None
+) -> Any:
+    import torch
+
+    from guided.embedded import load, quiet
+    from guided.hf import Guide
+
+    if "OMP_NUM_THREADS" not in os.environ:  # the other half is for HTTP, prompts and plans
+        torch.set_num_threads(max(1, torch.get_num_threads() // 2))
+    if dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
+        raise RequestError(f"{dtype!r} is no type", place="--dtype", expected="auto, float32, bfloat16, float16 ...")
+    more: dict[str, Any] = {} if attn_implementation is None else {"attn_implementation": attn_implementation}
+    if model is None:
+        loaded, tokenizer = load(progress=say)
+        if attn_implementation is not None:
+            try:
+                loaded.set_attn_implementation(attn_implementation)
+            except (ValueError, ImportError) as error:
+                raise ModelError(str(error).splitlines()[0], place="--attn-implementation") from None
+        if dtype != "auto":
+            loaded.to(getattr(torch, dtype))
+        guide = Guide(loaded, tokenizer, cache_bytes=cache_bytes)
+    else:
+        with quiet():
+            guide = Guide.from_pretrained(model, cache_bytes=cache_bytes, dtype=dtype, **more)
+    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        guide.model.to(where)
+    except (RuntimeError, AssertionError) as error:  # as torch refuses a device
+        raise ModelError(str(error).splitlines()[0], place="--device", expected="cpu, cuda, cuda:0, mps ...") from None
+    return guide

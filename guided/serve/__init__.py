@@ -1,0 +1,1 @@
+"""The server ``guided serve``: OpenAI's endpoints over one model, many requests at once."""

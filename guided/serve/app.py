@@ -1,0 +1,370 @@
+"""The routes: from a request to a plan, to the engine, and back as one object or as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import guided
+from guided.hf.completing import ChatForm, CompletionRun, completing
+from guided.hf.planning import Planner
+from guided.inspect.check import CheckedRequest
+from guided.serve.body import check_roles, parse_body, read_body
+from guided.serve.completions import TextForm, text_completing
+from guided.serve.metrics import CONTENT_TYPE_LATEST
+from guided.serve.refusals import NotFound, UnknownModel, WrongMethod
+from guided.serve.responses_read import chat_body
+from guided.serve.responses_write import ResponseForm
+from guided.serve.running import AnswerForm, Running
+from guided.serve.service import Service
+from guided.serve.settings import ApiKeys
+from special_tokens.errors import RequestError, http_error, shown
+
+__all__ = ["create_app"]
+
+log = logging.getLogger("guided.serve")
+
+T = TypeVar("T")
+
+_STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+#: Seconds after which a client may try again, by status.
+_RETRY_AFTER = {429: "1", 503: "5"}
+_MOST_ID = 128
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A request that was accepted: its run, the objects of its endpoint, and whether they are streamed."""
+
+    run: CompletionRun
+    form: AnswerForm
+    is_streamed: bool
+    ends: str = "data: [DONE]\n\n"
+
+
+def ask_chat(planner: Planner, body: dict[str, Any]) -> Accepted:
+    check_roles(body.get("messages"))
+    run = completing(planner, body, trusted=False, ignore_unknown=False, describe=True)
+    return Accepted(run, ChatForm(run), run.is_streamed)
+
+
+def ask_text(planner: Planner, body: dict[str, Any]) -> Accepted:
+    is_streamed = _is_streamed(body)
+    run = text_completing(planner, body)
+    return Accepted(run, TextForm(run), is_streamed)
+
+
+def ask_response(planner: Planner, body: dict[str, Any]) -> Accepted:
+    is_streamed = _is_streamed(body)
+    run = completing(planner, chat_body(body), trusted=False, ignore_unknown=False, describe=True)
+    return Accepted(run, ResponseForm(run, body), is_streamed, "")
+
+
+def _is_streamed(body: Mapping[str, Any]) -> bool:
+    stream = body.get("stream") or False
+    if not isinstance(stream, bool):
+        raise RequestError(f"{shown(stream)} is not true or false", place="stream")
+    return stream
+
+
+class _Gone(Exception):
+    """The client has closed its connection."""
+
+
+class Endpoints:
+    """The endpoints of one service."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._keys = ApiKeys(service.settings.keys)
+
+    def routes(self) -> list[Route]:
+        def post(path: str, ask: Callable[[Planner, dict[str, Any]], Accepted]) -> Route:
+            async def endpoint(request: Request) -> ASGIApp:
+                return await self._answer(request, ask)
+
+            return Route(path, self._guarded(endpoint), methods=["POST"])
+
+        def get(path: str, endpoint: Callable[[Request], Awaitable[ASGIApp]], *, is_open: bool = False) -> Route:
+            return Route(path, self._guarded(endpoint, is_open=is_open), methods=["GET"])
+
+        return [
+            post("/v1/chat/completions", ask_chat),
+            post("/v1/completions", ask_text),
+            post("/v1/responses", ask_response),
+            Route("/v1/check", self._guarded(self._check), methods=["POST"]),
+            get("/v1/models", self._models),
+            get("/v1/models/{name:path}", self._model),
+            get("/version", self._version),
+            get("/health", self._health, is_open=True),
+            get("/ready", self._ready, is_open=True),
+            get("/metrics", self._metrics, is_open=True),
+        ]
+
+    def _guarded(self, endpoint: Callable[[Request], Awaitable[ASGIApp]], *, is_open: bool = False) -> Any:
+        """Return ``endpoint`` with keys checked before it, and with whatever it raises answered."""
+
+        async def answer(request: Request) -> ASGIApp:
+            try:
+                if not is_open:
+                    request.state.client_name = self._keys.client_of(request.headers.get("authorization", ""))
+                return await endpoint(request)
+            except (_Gone, ClientDisconnect):
+                return Response(status_code=499)  # no one reads it
+            except Exception as error:
+                return self.refused(error)
+
+        return answer
+
+    def refused(self, error: BaseException) -> Response:
+        """Return the answer to what was raised."""
+        status, body = http_error(error)
+        self._note(error, status)
+        headers = {"Retry-After": _RETRY_AFTER[status]} if status in _RETRY_AFTER else {}
+        if status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        return JSONResponse(body, status, headers)
+
+    def _note(self, error: BaseException, status: int) -> None:
+        self.service.metrics.failures.labels(type(error).__name__).inc()
+        if status == 500:
+            log.error("a request failed", exc_info=error)
+
+    # -- answers of the engine
+
+    async def _answer(self, request: Request, ask: Callable[[Planner, dict[str, Any]], Accepted]) -> ASGIApp:
+        service, arrived = self.service, time.perf_counter()
+        service.check_open()
+        data = await read_body(request, service.settings.max_body)
+        with ExitStack() as end:
+            begun = end.enter_context(service.request())
+            end.callback(lambda: service.metrics.whole.observe(time.perf_counter() - arrived))
+            asked = await service.planned(lambda: self._accepted(data, ask))
+            running = self._running(request, asked, arrived)
+            end.callback(running.close)
+            await _until_gone(request.receive, running.begun())
+            service.metrics.queue.observe(time.perf_counter() - arrived)
+            begun()
+            if asked.is_streamed:
+                return _Events(self, asked, running, end.pop_all().close)
+            return JSONResponse(await _until_gone(request.receive, self._whole(asked, running)))
+
+    def _accepted(self, data: bytes, ask: Callable[[Planner, dict[str, Any]], Accepted]) -> Accepted:
+        asked = ask(self.service.planner, self._named(parse_body(data)))
+        _ = asked.run.generation.why_alone  # found now, not in the engine's thread
+        return asked
+
+    def _running(self, request: Request, asked: Accepted, arrived: float) -> Running:
+        service, most = self.service, self.service.settings.max_rows
+        num_rows = len(asked.run.generation.answers)
+        if num_rows > most:
+            raise RequestError(f"{num_rows} answers at once", place="n", expected=f"at most {most}")
+        is_first = [True]
+
+        def on_tokens(number: int, seconds: float) -> None:
+            if is_first:
+                is_first.clear()
+                service.metrics.first_token.observe(time.perf_counter() - arrived)
+            else:
+                service.metrics.token_gap.observe(seconds)
+
+        form = asked.form if asked.is_streamed else None
+        return Running(service.engine, asked.run, form, request.state.client_name, on_tokens)
+
+    async def _whole(self, asked: Accepted, running: Running) -> dict[str, Any]:
+        async for _ in running.chunks():
+            pass
+        messages = await running.messages()
+        self.service.metrics.count(messages, asked.run.num_prompts)
+        return asked.form.whole(messages)
+
+    def _named(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the body with the model's name; raise `UnknownModel` for the name of another one."""
+        name, names = body.get("model"), self.service.names
+        if name is None:
+            return {**body, "model": names[0]}
+        if isinstance(name, str) and name not in names:
+            raise UnknownModel(f"{shown(name)} is not served", place="model", expected=" or ".join(names))
+        return body
+
+    # -- other routes
+
+    async def _check(self, request: Request) -> ASGIApp:
+        service = self.service
+        service.check_open()
+        data = await read_body(request, service.settings.max_body)
+        with service.request():
+
+            def check() -> dict[str, Any]:
+                body = self._named(parse_body(data))
+                body = chat_body(body) if "input" in body else body
+                found, plan = service.planner.request(body, trusted=False, ignore_unknown=False)
+                checked = CheckedRequest(plan, found.source, found.sampling)
+                return checked.to_json() | {"grammar": plan.lark}
+
+            return JSONResponse(await service.planned(check))
+
+    async def _models(self, _: Request) -> ASGIApp:
+        return JSONResponse({"object": "list", "data": list(map(_model_object, self.service.names))})
+
+    async def _model(self, request: Request) -> ASGIApp:
+        name = request.path_params["name"]
+        self._named({"model": name})
+        return JSONResponse(_model_object(name))
+
+    async def _version(self, _: Request) -> ASGIApp:
+        return JSONResponse({"version": guided.__version__})
+
+    async def _health(self, _: Request) -> ASGIApp:
+        state = self.service.state
+        return JSONResponse({"status": state}, 503 if state == "dead" else 200)
+
+    async def _ready(self, _: Request) -> ASGIApp:
+        state = self.service.state
+        return JSONResponse({"status": state}, 200 if state == "ok" else 503)
+
+    async def _metrics(self, _: Request) -> ASGIApp:
+        return Response(self.service.metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+
+def _model_object(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "guided"}
+
+
+class _Events:
+    """A streamed answer that has begun.  ``on_end`` is called once, whatever ends it."""
+
+    def __init__(self, server: Endpoints, asked: Accepted, running: Running, on_end: Callable[[], None]) -> None:
+        self._server = server
+        self._asked = asked
+        self._running = running
+        self._on_end = on_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await _until_gone(receive, self._sent(send))
+        except (_Gone, OSError):
+            log.debug("a client has gone")
+        finally:
+            self._on_end()
+
+    async def _sent(self, send: Send) -> None:
+        headers = [(name.lower().encode(), value.encode()) for name, value in _STREAM_HEADERS.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        try:
+            async for chunks in self._chunks():
+                body = "".join(map(_frame, chunks)).encode()
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+            end = self._asked.ends
+        except OSError:  # of the connection
+            raise
+        except Exception as error:
+            status, found = http_error(error)
+            self._server._note(error, status)
+            kind = "" if self._asked.ends else "event: error\n"
+            end = f"{kind}data: {json.dumps(found)}\n\ndata: [DONE]\n\n"
+        await send({"type": "http.response.body", "body": end.encode()})
+
+    async def _chunks(self) -> AsyncIterator[list[dict[str, Any]]]:
+        running = self._running
+        async for chunks in running.chunks():
+            yield chunks
+        messages = await running.messages()
+        self._server.service.metrics.count(messages, self._asked.run.num_prompts)
+        yield self._asked.form.last(messages)
+
+
+def _frame(chunk: dict[str, Any]) -> str:
+    event = f"event: {chunk['type']}\n" if "type" in chunk else ""
+    return f"{event}data: {json.dumps(chunk)}\n\n"
+
+
+async def _until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Return what ``work`` returns; cancel it and raise `_Gone` when the client goes away before."""
+
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    task, watch = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise _Gone
+    finally:
+        for one in (task, watch):
+            one.cancel()
+        await asyncio.gather(task, watch, return_exceptions=True)
+
+
+class _Requests:
+    """Gives each request an id, which is the client's where it can be shown, and a line in the log."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = [value for name, value in scope["headers"] if name == b"x-request-id"]
+        request_id = _shown_id(given) or uuid.uuid4().hex
+        began, status = time.perf_counter(), 0
+
+        async def send_named(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_named)
+        finally:
+            route = scope.get("route")
+            path = route.path if isinstance(route, Route) else "other"
+            self._service.metrics.requests.labels(path, str(status)).inc()
+            fields = {"request_id": request_id, "method": scope["method"], "route": path, "status": status}
+            log.info("request", extra={"fields": fields | {"seconds": round(time.perf_counter() - began, 4)}})
+
+
+def _shown_id(given: list[bytes]) -> str:
+    """Return the client's id, if it is one that is short and printable; else nothing."""
+    text = given[0].decode("latin-1") if len(given) == 1 else ""
+    return text if len(text) <= _MOST_ID and text.isascii() and text.isprintable() else ""
+
+
+def create_app(service: Service) -> ASGIApp:
+    """Return the ASGI application of ``service``, which may still be loading; it is closed when the server ends."""
+    server = Endpoints(service)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await asyncio.to_thread(service.close)
+
+    async def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        place, method = shown(request.url.path), request.method
+        if error.status_code == 405:
+            return server.refused(WrongMethod(f"{place} does not take {shown(method)}", place="method"))
+        return server.refused(NotFound(f"there is no route {place}", place="path"))
+
+    app = Starlette(routes=server.routes(), lifespan=lifespan, exception_handlers={HTTPException: on_http})
+    return _Requests(app, service)

@@ -1,0 +1,130 @@
+"""Bodies of the Responses API as bodies of Chat Completions: its items are messages, its names are other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from guided.serve.body import check_role
+from special_tokens.errors import RequestError, shown
+
+__all__ = ["chat_body"]
+
+_OTHER_BODIES = {
+    "messages": "input (this is a body of Chat Completions)",
+    "prompt": "input, with instructions",
+    "n": "one answer: the Responses API has no choices",
+}
+_LOGPROBS = "message.output_text.logprobs"
+#: What clients ask to be included by habit, and this server never has.
+_NEVER = (
+    "reasoning.encrypted_content",
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+)
+_ITEMS = (
+    "message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"
+)  # fmt: skip
+
+
+def chat_body(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Chat Completions body that asks for the same; raises `RequestError` with the place in ``body``."""
+    for key, right in _OTHER_BODIES.items():
+        if body.get(key) is not None:
+            raise RequestError("not a key of the Responses API", place=key, expected=right)
+    chat = {key: value for key, value in body.items() if key not in ("input", "instructions", "include", "stream")}
+    include = body.get("include") or []
+    if not isinstance(include, list) or any(name not in (_LOGPROBS, *_NEVER) for name in include):
+        raise RequestError(f"{shown(include)} is not supported", place="include", expected=f"[{_LOGPROBS!r}]")
+    if _LOGPROBS in include or body.get("top_logprobs"):
+        chat["logprobs"] = True
+    elif "top_logprobs" in chat:
+        del chat["top_logprobs"]
+    return {**chat, "messages": _messages(body)}
+
+
+def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    items, system = body.get("input"), body.get("instructions")
+    messages: list[dict[str, Any]] = []
+    if system is not None:
+        messages.append({"role": "system", "content": _text(system, "instructions")})
+    if isinstance(items, str):
+        return [*messages, {"role": "user", "content": items}]
+    if not isinstance(items, list) or not items:
+        raise RequestError("there is no input", place="input", expected="a text or a list of items")
+    for i, item in enumerate(items):
+        place = f"input[{i}]"
+        if not isinstance(item, Mapping):
+            raise RequestError(f"{type(item).__name__} is no item", place=place, expected="an object")
+        _add(messages, item, place)
+    return messages
+
+
+def _add(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) -> None:
+    """Add what an item says to the messages: calls and reasoning belong to the turn of the assistant."""
+    kind = item.get("type", "message")
+    match kind:
+        case "message":
+            content = item.get("content")
+            check_role(item.get("role"), f"{place}.role")
+            if not isinstance(content, str):
+                _text(content, f"{place}.content")
+            message = {"role": item.get("role"), "content": content}
+            last = messages[-1] if messages else {}
+            if message["role"] == "assistant" and last.get("role") == "assistant" and last.get("content") is None:
+                last["content"] = content  # its reasoning or its calls came before
+            else:
+                messages.append(message)
+        case "function_call" | "custom_tool_call":
+            for key in ("call_id", "name"):
+                if not isinstance(item.get(key), str):
+                    raise RequestError("not a text", place=f"{place}.{key}", expected="a text")
+            if kind == "function_call":
+                called = {"type": "function", "function": _named(item, "arguments", place)}
+            else:
+                called = {"type": "custom", "custom": _named(item, "input", place)}
+            _turn(messages).setdefault("tool_calls", []).append({"id": item["call_id"], **called})
+        case "function_call_output" | "custom_tool_call_output":
+            output = _text(item.get("output"), f"{place}.output")
+            messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": output})
+        case "reasoning":
+            parts = item.get("content") or []
+            if not isinstance(parts, list):
+                raise RequestError("not a list", place=f"{place}.content", expected="a list of parts")
+            texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
+            if text := "".join(text for text in texts if isinstance(text, str)):
+                messages.append({"role": "assistant", "content": None, "reasoning_content": text})
+        case _:
+            raise RequestError(f"{shown(kind)} is not read", place=f"{place}.type", expected=" or ".join(_ITEMS))
+
+
+def _named(item: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
+    if not isinstance(item.get(key), str):
+        raise RequestError("not a text", place=f"{place}.{key}", expected="a text")
+    return {"name": item["name"], key: item[key]}
+
+
+def _turn(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the assistant's message that calls belong to: the last one, or a new one."""
+    if not messages or messages[-1].get("role") != "assistant":
+        messages.append({"role": "assistant", "content": None})
+    return messages[-1]
+
+
+def _text(value: Any, place: str) -> str:
+    """The text of a value that is one, or a list of parts."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        raise RequestError(f"{type(value).__name__} is no text", place=place, expected="a text or a list of parts")
+    texts: list[str] = []
+    for i, part in enumerate(value):
+        text = part.get("text", part.get("refusal")) if isinstance(part, Mapping) else None
+        if not isinstance(text, str):
+            raise RequestError("a part without text", place=f"{place}[{i}]", expected='{"type": "input_text", ...}')
+        texts.append(text)
+    return "".join(texts)

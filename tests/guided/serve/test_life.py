@@ -1,0 +1,243 @@
+"""A server under load, and at its end: rows are freed, waiting is bounded, a dead engine tells, a signal drains."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guided.serve.engine import MOST_RESTARTS, Waiting
+from guided.state.state import GuidanceState
+from tests.guided.serve.conftest import Live, serving
+
+CHAT = "/v1/chat/completions"
+USER = [{"role": "user", "content": "Say it."}]
+LONG = {
+    "messages": USER,
+    "max_tokens": 1_500,
+    "landing": False,
+    "logit_bias": {},
+    "temperature": 0,
+    "ignore_eos": False,
+}
+
+
+def request_of(body: Any) -> bytes:
+    data = json.dumps(body).encode()
+    return b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (CHAT.encode(), len(data), data)
+
+
+def connected(live: Live, body: Any) -> socket.socket:
+    host, port = live.address.removeprefix("http://").split(":")
+    raw = socket.create_connection((host, int(port)), timeout=30)
+    raw.sendall(request_of(body))
+    return raw
+
+
+def wait_until(condition: Any, seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_goes_away_frees_its_rows(live: Live, stream: bool) -> None:
+    raw = connected(live, {**LONG, "stream": stream})
+    wait_until(lambda: live.service.engine.num_rows == 1)
+    if stream:
+        assert raw.recv(100)
+    raw.close()
+    began = time.monotonic()
+    live.wait_for_rest()
+    assert time.monotonic() - began < 10
+
+
+def test_a_client_that_goes_away_before_its_turn_waits_no_more(tiny_guide: Any) -> None:
+    with serving(tiny_guide, max_rows=1) as live:
+        first = connected(live, LONG)
+        wait_until(lambda: live.service.engine.num_rows == 1)
+        second = connected(live, LONG)
+        wait_until(lambda: live.service.engine.num_waiting == 1)
+        second.close()
+        wait_until(lambda: live.service.engine.num_waiting == 0)
+        assert live.service.engine.num_rows == 1
+        first.close()
+        live.wait_for_rest()
+
+
+def test_waiting_is_bounded(tiny_guide: Any) -> None:
+    with serving(tiny_guide, max_rows=1, max_waiting=1, max_wait_s=0.4) as live:
+        first = connected(live, LONG)
+        wait_until(lambda: live.service.engine.num_rows == 1)
+        second = connected(live, {**LONG, "stream": True})
+        wait_until(lambda: live.service.num_waiting == 1)
+        refused = live.post(CHAT, {"messages": USER, "max_tokens": 2})
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        assert refused.json()["error"]["type"] == "rate_limit_error"
+        late = second.recv(4_000)  # before the first byte of its stream
+        assert late.startswith(b"HTTP/1.1 503")
+        assert b"retry-after: 5" in late.lower()
+        first.close()
+        live.wait_for_rest()
+
+
+def test_a_dead_engine_fails_its_requests_at_once_and_is_made_anew(tiny_guide: Any, monkeypatch: Any) -> None:
+    with serving(tiny_guide) as live:
+        engine = live.service.engine
+        for number in range(MOST_RESTARTS + 1):
+            whole, streamed = connected(live, LONG), connected(live, {**LONG, "stream": True})
+            wait_until(lambda: engine.num_rows == 2)
+            loop = engine.loop
+            monkeypatch.setattr(loop, "step", lambda: 1 / 0)
+            assert whole.recv(4_000).startswith(b"HTTP/1.1 503")
+            text = b""
+            while b"[DONE]" not in text:
+                text += streamed.recv(10_000)
+            events = [line for line in text.decode().split("\n") if line.startswith("data: ")]
+            assert json.loads(events[-2].removeprefix("data: "))["error"]["type"] == "server_error"
+            wait_until(lambda old=loop: engine.error is not None or engine.loop not in (None, old))
+            is_alive = number < MOST_RESTARTS
+            health = live.client().get("/health")
+            assert (health.status_code, health.json()["status"]) == ((200, "ok") if is_alive else (503, "dead"))
+            answer = live.post(CHAT, {"messages": USER, "max_tokens": 2})
+            assert answer.status_code == (200 if is_alive else 503)
+        assert answer.headers["retry-after"] == "5"
+        assert live.client().get("/ready").status_code == 503
+        assert "guided_engine_restarts_total 3.0" in live.client().get("/metrics").text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_row_that_fails_fails_alone(live: Live, monkeypatch: Any, stream: bool) -> None:
+    """One choice of three is broken while it is written; the others are answered."""
+    mask, seen = GuidanceState.token_mask, []  # type: ignore[var-annotated]
+
+    def broken(self: GuidanceState) -> Any:
+        if not any(self is one for one in seen):
+            seen.append(self)
+        if self is seen[min(1, len(seen) - 1)] and len(seen) > 1 and len(self.tokens) == 3:
+            raise ZeroDivisionError
+        return mask(self)
+
+    monkeypatch.setattr(GuidanceState, "token_mask", broken)
+    body = {
+        "messages": USER,
+        "n": 3,
+        "seed": 1,
+        "max_tokens": 8,
+        "landing": False,
+        "structured_outputs": {"regex": "[a-z ]{20,30}"},
+    }
+    if not stream:
+        choices = live.post(CHAT, body).json()["choices"]
+    else:
+        lines = [
+            line for line in live.post(CHAT, {**body, "stream": True}).text.split("\n") if line.startswith("data: {")
+        ]
+        parts = [choice for line in lines for choice in json.loads(line[6:])["choices"]]
+        choices = [part for part in parts if part["finish_reason"]]
+    assert [choice["finish_reason"] for choice in sorted(choices, key=lambda one: one["index"])] == [
+        "length",
+        "error",
+        "length",
+    ]
+    assert "ZeroDivisionError" in choices[1]["error"]["message"]
+    whole = live.post(CHAT, {**body, "n": 1})
+    assert whole.status_code == 200
+
+
+def test_draining_refuses_and_finishes(tiny_guide: Any) -> None:
+    with serving(tiny_guide) as live:
+        streamed = connected(live, {**LONG, "max_tokens": 200, "stream": True})
+        wait_until(lambda: live.service.engine.num_rows == 1)
+        with live.client() as client:
+            client.get("/health")  # its connection stays
+            live.service.drain()
+            refused = client.post(CHAT, json={"messages": USER, "max_tokens": 2})
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+            assert client.get("/ready").status_code == 503
+        text = b""
+        while part := streamed.recv(100_000):
+            text += part
+        assert b"data: [DONE]" in text
+        assert b'"error"' not in text
+
+
+def test_clients_take_turns() -> None:
+    now = [0.0]
+    waiting: Waiting[str] = Waiting(lambda: now[0])
+    for client, job in (("a", "a1"), ("a", "a2"), ("a", "a3"), ("b", "b1"), ("c", "c1")):
+        waiting.add(client, job)
+        now[0] += 1
+    assert waiting.next(lambda job: job != "a1") is None  # no other overtakes it
+    assert [waiting.next(lambda _: True) for _ in range(3)] == ["a1", "b1", "c1"]
+    assert waiting.remove("a3")
+    assert not waiting.remove("a3")
+    assert (len(waiting), waiting.expired(5)) == (1, [])
+    now[0] = 20
+    assert (waiting.expired(5), waiting.next(lambda _: True), len(waiting)) == (["a2"], None, 0)
+
+
+def test_metrics_and_logs_hold_no_prompt(live: Live, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", logger="guided")
+    secret = [{"role": "user", "content": "SECRET words"}]
+    live.post(CHAT, {"messages": secret, "max_tokens": 3})
+    live.post(CHAT, {"messages": secret, "max_tokens": 3, "regex": "("})
+    text = live.client().get("/metrics").text
+    for name in (
+        "time_to_first_token_seconds", "inter_token_latency_seconds", "request_queue_time_seconds", "num_rows_running",
+        "prompt_tokens_cached_total", "forwards_saved_total", "plan_time_seconds", "failures_total", "requests_total",
+    ):  # fmt: skip
+        assert f"# HELP guided_{name}" in text
+    assert 'guided_failures_total{kind="GrammarError"}' in text
+    assert "SECRET" not in text + caplog.text
+    record = next(record for record in caplog.records if record.getMessage() == "request")
+    assert {"request_id", "route", "status", "seconds"} <= set(record.fields)
+
+
+@pytest.mark.slow
+def test_the_command_serves_until_a_signal(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[3]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "guided.cli", "serve", "--port", str(port)]
+    log = tmp_path / "log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, stderr=file)
+    live = Live(None, f"http://localhost:{port}")  # type: ignore[arg-type]
+    try:
+        with live.client() as client:
+
+            def state(path: str) -> str:
+                time.sleep(0.2)
+                try:
+                    return str(client.get(path).json()["status"])
+                except Exception:
+                    return ""
+
+            wait_until(lambda: state("/health") in ("loading", "ok"), 120)
+            wait_until(lambda: state("/ready") == "ok", 120)
+            answer: list[Any] = []
+            body = {"messages": USER, "max_tokens": 80, "landing": False, "logit_bias": {"2": -100}}  # its end
+            asking = threading.Thread(target=lambda: answer.append(live.post(CHAT, body)))
+            asking.start()
+            wait_until(lambda: "guided_num_rows_running 1.0" in client.get("/metrics").text, 120)
+            process.send_signal(signal.SIGTERM)
+            asking.join()
+            assert answer[0].status_code == 200
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+    lines = log.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "Loading the embedded model ..."
+    assert any(json.loads(line).get("route") == CHAT for line in lines if line.startswith("{"))
