@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from functools import lru_cache, wraps
-from typing import Literal, ParamSpec, TypeVar, cast
+from typing import Literal, ParamSpec, TypeVar
 
+from grammars.limits.bounded_cache import BoundedCache
 from grammars.limits.deadline import is_late
 from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.alphabets import restricted_to_alphabet
@@ -140,10 +141,6 @@ def work_budget(parts: int) -> Iterator[None]:
         _budget.work = before
 
 
-class _NotCached(Exception):
-    """Carries a result that may be incomplete for lack of time, past the cache."""
-
-
 def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
     """`lru_cache` that does not keep results found after the time or the work budget of a request ran out.
 
@@ -151,21 +148,17 @@ def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, 
     """
 
     def decorated(function: Callable[_P, _T]) -> Callable[_P, _T]:
-        def computed(*args: _P.args, **options: _P.kwargs) -> _T:
-            found = function(*args, **options)
-            if is_late() or (_budget.work is not None and _budget.work.left <= 0):
-                raise _NotCached(found)
-            return found
-
-        with_cache = cast("Callable[_P, _T]", lru_cache(maxsize=most)(computed))
+        kept: BoundedCache[_T] = BoundedCache(most)
 
         @wraps(function)
         def cached(*args: _P.args, **options: _P.kwargs) -> _T:
-            try:
-                return with_cache(*args, **options)
-            except _NotCached as result:
-                found: _T = result.args[0]
-                return found
+            key = args, tuple(options.items())
+            found = kept.get(key)
+            if found is None:
+                found = function(*args, **options)
+                if not is_late() and (_budget.work is None or _budget.work.left > 0):
+                    kept.put(key, found)
+            return found
 
         return cached
 
