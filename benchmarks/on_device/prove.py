@@ -21,6 +21,7 @@ from benchmarks.on_device.run import GREEDY, TOOL, DeviceRun, plan
 from guided.bitmask import num_words
 from guided.hf.masks.accelerator import DeviceLink
 from guided.hf.masks.apply import RowMask, apply_masks, bool_mask
+from guided.state.entry import begin_of
 from tests.judges.generation import replay
 
 __all__ = ["PROOF_HEAD", "plans_of", "proof_rows"]
@@ -183,7 +184,8 @@ def _disobeys(guide: Any, of: Any, message: Any) -> str:
     if not hasattr(of, "ends"):
         return ""
     try:
-        replay(guide, of, message.token_ids)
+        entry = begin_of(of, message.prompt.token_ids, guide.engine).entry  # a prompt may have closed the reasoning
+        replay(guide, of, message.token_ids, entry=entry)
     except AssertionError as error:
         return f"token {error} is illegal"
     return ""
