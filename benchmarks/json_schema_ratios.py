@@ -81,8 +81,8 @@ def measure(judge: Judge, name: str, records: list[Any], texts: Callable[..., li
 
         def ours(schema: Any = schema) -> Plan:
             plan = judge.plan(schema)
-            judge.engine.prepare(plan, "fresh")
-            judge.engine._cache.clear()  # here, because the plain matcher is freed at once as well
+            compiled = judge.engine.prepare(plan, "fresh")
+            judge.engine.forget(plan, "fresh", compiled)  # here, because the plain matcher is freed at once as well
             return plan
 
         matcher = plain()

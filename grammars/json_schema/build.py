@@ -27,10 +27,11 @@ from grammars.json_schema.report.document_rows import CONTROLS, KEY_ORDER, docum
 from grammars.json_schema.report.misspelt import misspelt_rows, unlisted_rows
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
 from grammars.json_schema.solver.solver import MemoisedSolver, Overrun, Unsatisfiable
+from grammars.limits.bounded_cache import BoundedCache, digest
 from grammars.limits.deadline import deadline, is_late, time_left
-from grammars.limits.outcome_cache import OutcomeCache, digest
 from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
 from grammars.limits.time_limits import time_limits
+from grammars.limits.work import WORK
 from grammars.regular.languages import work_budget
 from grammars.tree.nodes import Node
 from grammars.values.report import Outcome, ReportRow, SchemaReport
@@ -52,14 +53,13 @@ __all__ = [
 
 #: Errors that took long to find, so that repeating the request is quick.  They expire, since the time that a schema
 #: takes varies, and sooner if the deadline alone caused them.
-_errors: OutcomeCache[SchemaError] = OutcomeCache(256)
+_errors: BoundedCache[SchemaError] = BoundedCache(256)
 _COSTLY_S = 0.1
 _KEPT_S, _KEPT_LATE_S = 600.0, 30.0
 
 #: Digits of the largest 64-bit integer, and of the longest fraction that a double is written with.
 _PYTHON_DIGITS = 20
 _LONG = re.compile(r"[0-9]{16}|[0-9]e[+-]?[0-9]")
-_MOST_SEARCHED = 9_000_000  # work of language searches for one schema, in parts of terms: real ones take 8 million
 
 #: ``strict`` refuses what the masks cannot enforce; ``warn`` widens and lists it.
 Policy = Literal["strict", "warn"]
@@ -165,7 +165,7 @@ def _key(schema: Any, documents: Mapping[str, Any] | None, limits: Limits, wante
 
 def _compiled(documents: Documents, wanted: _Wanted) -> Built:
     try:
-        with work_budget(_MOST_SEARCHED):
+        with work_budget(WORK.searches):
             try:
                 return _compile_own(documents, wanted)
             except Overrun:

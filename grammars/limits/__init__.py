@@ -1,1 +1,1 @@
-"""Limits on what a request may cost: deadline, schema limits, cached outcomes."""
+"""Limits on what a request may cost: work and time, the size of schemas, cached outcomes."""

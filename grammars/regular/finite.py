@@ -7,18 +7,13 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from grammars.limits.schema_limits import check_deadline, timely
+from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.languages import NONE, Regular, lengths, matches
 from grammars.regular.terms import derivative_classes, derive
 
 __all__ = ["count_words", "finite_words"]
 
 _MOST_KEYS = 3_000  # more keys in one object are not expected
-_MOST_WORK = 40_000  # parts of terms that one search looks at: a tenth of a second
-_MOST_SPELLED = 1_000_000  # characters of all prefixes that one search makes, each prefix counted in full
-
-
-class _TooMany(Exception):
-    """More words than the caller's limit, or more work than this module's limits."""
 
 
 @lru_cache(maxsize=2_000)
@@ -28,7 +23,7 @@ def finite_words(language: Regular, most: int) -> frozenset[str] | None:
         return None
     try:
         return _words(language, most)
-    except _TooMany:
+    except TooMuch:
         return None
 
 
@@ -49,7 +44,7 @@ def _words(language: Regular, most: int) -> frozenset[str]:
     match language.op:
         case "chars":
             if sum(high - low + 1 for low, high in language.args) > most:
-                raise _TooMany
+                raise TooMuch
             return frozenset(chr(code) for low, high in language.args for code in range(low, high + 1))
         case "words":
             return _no_more(language.args, most)
@@ -63,7 +58,7 @@ def _words(language: Regular, most: int) -> frozenset[str]:
         case "rep":
             body, least, times = language.args
             if times is None:
-                raise _TooMany
+                raise TooMuch
             one = _words(body, most)
             last = frozenset(("",))
             every = set() if least else {""}
@@ -74,7 +69,7 @@ def _words(language: Regular, most: int) -> frozenset[str]:
                         break
                     every |= longer
                     if len(every) > most:
-                        raise _TooMany
+                        raise TooMuch
                 last = longer
             return _no_more(every, most)
         case "and":
@@ -84,7 +79,7 @@ def _words(language: Regular, most: int) -> frozenset[str]:
                 if words is not None:
                     return frozenset(word for word in timely(words) if matches(language, word))
             return _searched(language, most)
-    raise _TooMany
+    raise TooMuch
 
 
 def _searched(language: Regular, most: int) -> frozenset[str]:
@@ -96,7 +91,7 @@ def _searched(language: Regular, most: int) -> frozenset[str]:
     alive = _alive(edges)
     found: set[str] = set()
     level = [(language, "")] if language in alive else []
-    spelled = 0
+    spelled = Work(WORK.spelled)
     while level:
         check_deadline()
         longer: list[tuple[Regular, str]] = []
@@ -107,13 +102,11 @@ def _searched(language: Regular, most: int) -> frozenset[str]:
                 if after not in alive:
                     continue
                 if high - low >= most:
-                    raise _TooMany
+                    raise TooMuch
                 longer += [(after, word + chr(code)) for code in range(low, high + 1)]
             if len(found) + len(longer) > most:  # each of them leads to a word of its own
-                raise _TooMany
-            spelled += len(word) + 1
-        if spelled > _MOST_SPELLED:
-            raise _TooMany
+                raise TooMuch
+            spelled.spend(len(word) + 1)
         level = longer
     return frozenset(found)
 
@@ -125,7 +118,7 @@ def _automaton(language: Regular) -> _Edges:
     """Return the edges of every reachable state: (first code point, last code point, next state)."""
     edges: _Edges = {}
     todo = [language]
-    work = 0
+    work = Work(WORK.enumeration)
     while todo:
         term = todo.pop()
         if term in edges:
@@ -133,9 +126,7 @@ def _automaton(language: Regular) -> _Edges:
         edges[term] = []
         for low, high in derivative_classes(term):
             check_deadline()
-            work += term.size
-            if work > _MOST_WORK:
-                raise _TooMany
+            work.spend(term.size)
             after = derive(term, low)
             if after != NONE:
                 edges[term].append((low, high, after))
@@ -168,5 +159,5 @@ def _no_more(words: Iterable[str], most: int) -> frozenset[str]:
     for word in words:
         found.add(word)
         if len(found) > most:
-            raise _TooMany
+            raise TooMuch
     return frozenset(found)

@@ -2,8 +2,7 @@
 
 The engine answers some of these too late for us (may this key match that pattern, is any string left), so they are
 searched for here by derivatives.  A search has a budget; past it the result is `UNKNOWN`, and callers must assume the
-worst.  Work is counted in parts of terms instead of seconds, so that a busy machine gives the same result.  Past the
-deadline of the thread (`grammars.limits.deadline`) a search gives up as well; then `build` raises and returns nothing.
+worst.  Past the deadline of the thread (`grammars.limits.deadline`) it gives up as well; then `build` raises.
 """
 
 from __future__ import annotations
@@ -14,9 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from functools import lru_cache, wraps
-from typing import Literal, ParamSpec, TypeVar, cast
+from typing import Literal, ParamSpec, TypeVar
 
+from grammars.limits.bounded_cache import BoundedCache
 from grammars.limits.deadline import is_late
+from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.alphabets import restricted_to_alphabet
 from grammars.regular.terms import (
     ALL,
@@ -47,7 +48,6 @@ __all__ = [
     "MAX_CODE_POINT",
     "NONE",
     "UNKNOWN",
-    "BudgetSpent",
     "Ranges",
     "Regular",
     "Unknown",
@@ -67,7 +67,6 @@ __all__ = [
     "rep",
     "representatives",
     "shortest",
-    "spend",
     "surely_empty",
     "text",
     "words",
@@ -123,45 +122,23 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class BudgetSpent(Exception):
-    """The work that a search may do is used up."""
+class _Budget(threading.local):
+    """The work that searches of this thread may still do in all, None while no budget is set."""
+
+    work: Work | None = None
 
 
-class _Allowance(threading.local):
-    """Work that searches of this thread may still do, None while no budget is set."""
-
-    left: int | None = None
-
-
-_allowance = _Allowance()
-_MOST_WORK = 6_000_000  # parts of terms that one search may look at: some seconds in the worst case
-_WORK_UNLOOKED = 10_000  # parts between two looks at the clock: some milliseconds
+_budget = _Budget()
 
 
 @contextmanager
-def work_budget(work: int) -> Iterator[None]:
+def work_budget(parts: int) -> Iterator[None]:
     """Limit the parts of terms that all searches of this thread in the block look at; past it all return `UNKNOWN`."""
-    before = _allowance.left
-    begun = _allowance.left = work if before is None else min(work, before)
+    before, _budget.work = _budget.work, Work(parts)
     try:
         yield
     finally:
-        _allowance.left = None if before is None else before - (begun - _allowance.left)
-
-
-def spend(work: int) -> None:
-    """Count work of a search in another module; raises `BudgetSpent` when the budget of the thread is used up."""
-    if _allowance.left is not None:
-        is_spent = work > _allowance.left
-        _allowance.left = max(0, _allowance.left - work)
-        if is_spent:
-            raise BudgetSpent
-    if is_late():
-        raise BudgetSpent
-
-
-class _NotCached(Exception):
-    """Carries a result that may be incomplete for lack of time, past the cache."""
+        _budget.work = before
 
 
 def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
@@ -171,78 +148,66 @@ def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, 
     """
 
     def decorated(function: Callable[_P, _T]) -> Callable[_P, _T]:
-        def computed(*args: _P.args, **options: _P.kwargs) -> _T:
-            found = function(*args, **options)
-            if is_late() or (_allowance.left is not None and _allowance.left <= 0):
-                raise _NotCached(found)
-            return found
-
-        with_cache = cast("Callable[_P, _T]", lru_cache(maxsize=most)(computed))
+        kept: BoundedCache[_T] = BoundedCache(most)
 
         @wraps(function)
         def cached(*args: _P.args, **options: _P.kwargs) -> _T:
-            try:
-                return with_cache(*args, **options)
-            except _NotCached as result:
-                found: _T = result.args[0]
-                return found
+            key = args, tuple(options.items())
+            found = kept.get(key)
+            if found is None:
+                found = function(*args, **options)
+                if not is_late() and (_budget.work is None or _budget.work.left > 0):
+                    kept.put(key, found)
+            return found
 
         return cached
 
     return decorated
 
 
-def shortest(term: Regular, budget: int = 3_000, most_work: int = _MOST_WORK) -> str | Unknown | None:
+def shortest(term: Regular, budget: int = 3_000, most_work: int = WORK.search) -> str | Unknown | None:
     """Return a shortest word, None for the empty language.
 
     `UNKNOWN` past ``budget`` states, past ``most_work`` parts of terms or past the work budget of the thread.
     """
     try:
         return _shortest(term, budget, most_work)
-    except BudgetSpent:
+    except TooMuch:
         return UNKNOWN
 
 
 @lru_cache(maxsize=20_000)
 def _shortest(term: Regular, budget: int, most_work: int) -> str | Unknown | None:
-    """Raises `BudgetSpent` (which is not cached) where a later call may have more work left."""
+    """Raises `TooMuch` (which is not cached) where a later call may have more work left."""
     term = restricted_to_alphabet(term)
     if term.plain:
         return _shortest_plain(term)
     low, high = lengths(term)
     if high is not None and low > high:
         return None
-    left = _allowance.left
-    most = most_work if left is None else min(left, most_work)
-    work = checked = 0
-    try:
-        seen = {term}
-        queue: deque[tuple[Regular, str]] = deque([(term, "")])
-        while queue:
-            state, word = queue.popleft()
-            if state.nullable:
-                return word
-            for code in representatives(state):
-                work += state.size
-                if work > checked:
-                    checked = work + _WORK_UNLOOKED
-                    if is_late():
-                        raise BudgetSpent
-                if work > most:
-                    if most == most_work:
-                        return UNKNOWN
-                    raise BudgetSpent
-                following = derive(state, code)
-                if following in seen or following == NONE:
-                    continue
-                if len(seen) >= budget:
-                    return UNKNOWN
-                seen.add(following)
-                queue.append((following, word + chr(code)))
-        return None
-    finally:
-        if left is not None:
-            _allowance.left = max(0, left - work)
+    of_thread = _budget.work
+    seen = {term}
+    queue: deque[tuple[Regular, str]] = deque([(term, "")])
+    while queue:
+        state, word = queue.popleft()
+        if state.nullable:
+            return word
+        for code in representatives(state):
+            most_work -= state.size
+            if most_work < 0:
+                return UNKNOWN
+            if of_thread is not None:
+                of_thread.spend(state.size)
+            if is_late():
+                raise TooMuch
+            following = derive(state, code)
+            if following in seen or following == NONE:
+                continue
+            if len(seen) >= budget:
+                return UNKNOWN
+            seen.add(following)
+            queue.append((following, word + chr(code)))
+    return None
 
 
 @lru_cache(maxsize=5_000)
@@ -271,7 +236,7 @@ def surely_empty(term: Regular, budget: int = 400) -> bool:
     """Whether the language is proved to have no word; False if it has one or the search gives up."""
     try:
         return _surely_empty(term, budget)
-    except BudgetSpent:
+    except TooMuch:
         return False
 
 
@@ -289,9 +254,9 @@ def _surely_empty(term: Regular, budget: int) -> bool:
     if any(word is not None and matches(term, word) for word in (*samples, "a", "0", "A", " ", "aaaa")):
         return False
     wanted = [part for part in parts if part.op != "not"]
-    if 1 < len(wanted) < len(parts) and _shortest(inter(*wanted), budget, _MOST_WORK) is None:
+    if 1 < len(wanted) < len(parts) and _shortest(inter(*wanted), budget, WORK.search) is None:
         return True  # complements multiply the states, and are seldom the reason why nothing is left
-    return _shortest(term, budget, _MOST_WORK) is None
+    return _shortest(term, budget, WORK.search) is None
 
 
 def fixed_prefix(term: Regular) -> str:

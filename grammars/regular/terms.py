@@ -27,6 +27,7 @@ __all__ = [
     "inter",
     "matches",
     "neg",
+    "partial_derivatives",
     "ranges_minus",
     "rep",
     "representatives",
@@ -331,25 +332,26 @@ def matches(term: Regular, word: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _automaton(term: Regular) -> SubsetAutomaton[Regular]:
-    return SubsetAutomaton(term, _partial, ALL)
+    return SubsetAutomaton(term, partial_derivatives, ALL)
 
 
 @lru_cache(maxsize=100_000)
-def _partial(term: Regular, code: int) -> tuple[Regular, ...]:
+def partial_derivatives(term: Regular, code: int) -> tuple[Regular, ...]:
     """Return the partial derivatives, whose union is the derivative: few, since all of them are parts of ``term``."""
     args = term.args
     match term.op:
         case "alt":
-            return tuple(dict.fromkeys(after for part in args for after in _partial(part, code)))
-        case "cat" if args:
-            rest = args[1:]
-            found = [cat(after, *rest) for after in _partial(args[0], code)]
-            if args[0].nullable:
-                found += _partial(cat(*rest), code)
+            return tuple(dict.fromkeys(after for part in args for after in partial_derivatives(part, code)))
+        case "cat":
+            found: dict[Regular, None] = {}
+            for at, part in enumerate(args, 1):
+                found |= dict.fromkeys(cat(after, *args[at:]) for after in partial_derivatives(part, code))
+                if not part.nullable:
+                    break
             return tuple(found)
         case "rep":
             body, least, most = args
             rest = rep(body, max(least - 1, 0), None if most is None else most - 1)
-            return tuple(cat(after, rest) for after in _partial(body, code))
+            return tuple(cat(after, rest) for after in partial_derivatives(body, code))
     after = derive(term, code)
     return () if after == NONE else (after,)

@@ -12,12 +12,14 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText
+from grammars.values.json_scanner import ScanState
+from grammars.values.json_scanner import read_value as scan_value
+from grammars.values.persistent_set import Mode
 
 __all__ = ["is_inside_string", "read_key", "read_value", "stream_value"]
 
 _OPEN, _CLOSE = "{[", "}]"
-_OUTSIDE = re.compile('["{}\\[\\]\ud800-\udfff]')
-_INSIDE = re.compile('["\\\\\ud800-\udfff]')
+_MARKER = re.compile("[\ud800-\udfff]")
 _SCALAR_END = re.compile("[,}\\]\\s\ud800-\udfff]")
 
 
@@ -31,7 +33,7 @@ def read_value(reader: Reader) -> Generator[None, None, str]:
 def is_inside_string(text: str) -> bool:
     """Whether ``text`` begins an object or an array and ends inside one of its strings."""
     begun = text.lstrip()
-    return begun[:1] in ("{", "[") and _scan(begun, 0, False)[2]
+    return begun[:1] in ("{", "[") and _scanned(ScanState(), begun)[0].mode in (Mode.STRING, Mode.IN_KEY)
 
 
 def read_key(reader: Reader) -> Generator[None, None, str]:
@@ -63,41 +65,24 @@ def stream_value(reader: Reader, sink: Callable[[str], None]) -> ReadStep:
 
 
 def _nested(reader: Reader, sink: Callable[[str], None]) -> ReadStep:
-    depth, in_string = 0, False
+    scan = ScanState()
     while True:
         text = reader.ahead_all()
-        end, depth, in_string, complete = _scan(text, depth, in_string)
+        scan, end = _scanned(scan, text)
         if end:
             sink(reader.take(end))
-        if complete:
+        if scan.is_complete:
             return
-        if end < len(text) and text[end] != "\\":  # a marker token cuts the value off
+        if end < len(text):  # a marker token cuts the value off
             raise UnexpectedText
         yield from reader.more()
 
 
-def _scan(text: str, depth: int, in_string: bool) -> tuple[int, int, bool, bool]:
-    """Return where the value ends in ``text``, the depth and string state there, and whether it is complete."""
-    at = 0
-    while True:
-        found = (_INSIDE if in_string else _OUTSIDE).search(text, at)
-        if found is None:
-            return len(text), depth, in_string, False
-        at, char = found.end(), found[0]
-        if char == "\\":
-            if at == len(text):
-                return at - 1, depth, in_string, False  # wait for the escaped character
-            at += 1
-        elif char == '"':
-            in_string = not in_string
-        elif char in _OPEN:
-            depth += 1
-        elif char in _CLOSE:
-            depth -= 1
-        else:
-            return found.start(), depth, in_string, False
-        if depth <= 0 and not in_string:
-            return at, depth, in_string, True
+def _scanned(scan: ScanState, text: str) -> tuple[ScanState, int]:
+    """Return the state where the value or the text ends, or a marker token comes, and the place."""
+    marker = _MARKER.search(text)
+    value = text[: marker.start()] if marker else text
+    return scan_value(scan, value.encode("latin-1", "replace"), ())  # one byte a character
 
 
 def _scalar(reader: Reader, sink: Callable[[str], None]) -> ReadStep:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from grammars.limits.bounded_cache import BoundedCache, digest
 from grammars.limits.deadline import time_left
-from grammars.limits.outcome_cache import OutcomeCache, digest
 from grammars.limits.time_limits import time_limits
 from guided.engine.worker import Ended, Worker
 
@@ -49,7 +49,7 @@ class Trial(Worker):
     def __init__(self, *, seconds: float | None = None, size: int = 1 << 30) -> None:
         super().__init__(_JOB, size=size)
         self._seconds = seconds
-        self._verdicts: OutcomeCache[TrialOutcome] = OutcomeCache()
+        self._verdicts: BoundedCache[TrialOutcome] = BoundedCache()
 
     @property
     def seconds(self) -> float:

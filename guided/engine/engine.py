@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import llguidance
 
 from grammars.compose.costly_pattern import costliest_pattern_place
+from grammars.limits.bounded_cache import BoundedCache, CacheInfo
 from grammars.limits.deadline import deadline, is_late, time_left
 from grammars.plan.plan import SENTINELS, Plan
 from guided.engine.compile_trial import Trial, TrialOutcome
@@ -78,23 +77,6 @@ _LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
 _LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
 
 
-@dataclass(frozen=True, slots=True)
-class CacheInfo:
-    """Counters of a cache, and its two bounds: ``capacity`` entries and ``capacity_bytes`` bytes.
-
-    ``size_bytes`` is the memory held.  Of compiled grammars it is an estimate from their texts (`grammar_bytes`), since
-    the engine does not report it; of plans it is the size of their keys and grammars.
-    """
-
-    hits: int
-    misses: int
-    evictions: int
-    entries: int
-    capacity: int
-    size_bytes: int
-    capacity_bytes: int
-
-
 class Engine:
     """llguidance's tokenizer for one vocabulary, and the grammars compiled for it.
 
@@ -108,12 +90,7 @@ class Engine:
         self.tokens = tokens
         self.vocab_size = tokens.vocab_size
         self.ll_tokenizer = _ll_tokenizer(tokenizer, tokens, _eos(tokens))
-        self.capacity = capacity
-        self.max_bytes = max_bytes
-        self._cache_bytes = 0
-        self._cache: OrderedDict[str, Any] = OrderedDict()
-        self._lock = threading.Lock()
-        self._hits = self._misses = self._evictions = 0
+        self._compiled: BoundedCache[Any] = BoundedCache(capacity, max_bytes, lambda grammar, _: grammar_bytes(grammar))
         self._bytes: dict[int, bytes] = {}
         self._ids: dict[bytes, list[int]] | None = None
         self._derived: dict[Callable[[Engine], Any], Any] = {}
@@ -167,37 +144,19 @@ class Engine:
 
     def compile(self, grammar: str) -> Any:
         """Return the pristine matcher of ``grammar`` (never advance it), from the cache or compiled now."""
-        with self._lock:
-            found = self._cache.get(grammar)
-            if found is not None:
-                self._cache.move_to_end(grammar)
-                self._hits += 1
-                return found
-            self._misses += 1
-        matcher = compile_grammar(self.ll_tokenizer, grammar)
-        with self._lock:
-            if grammar not in self._cache:
-                self._cache_bytes += grammar_bytes(grammar)
-            self._cache[grammar] = matcher
-            while len(self._cache) > 1 and (len(self._cache) > self.capacity or self._cache_bytes > self.max_bytes):
-                text, _ = self._cache.popitem(last=False)
-                self._cache_bytes -= grammar_bytes(text)
-                self._evictions += 1
+        matcher = self._compiled.get(grammar)
+        if matcher is None:
+            matcher = compile_grammar(self.ll_tokenizer, grammar)
+            self._compiled.put(grammar, matcher)
         return matcher
 
     def forget(self, plan: Plan, entry: str, failed: Any) -> None:
         """Drop the pristine matcher of an entry of a plan from the cache if it is the object ``failed``."""
-        grammar = plan.engine_text(entry)
-        with self._lock:
-            if self._cache.get(grammar) is failed:
-                del self._cache[grammar]
-                self._cache_bytes -= grammar_bytes(grammar)
+        self._compiled.drop(plan.engine_text(entry), failed)
 
     def cache_info(self) -> CacheInfo:
         """Return counters of the compile cache since the engine was built."""
-        with self._lock:
-            counters = self._hits, self._misses, self._evictions
-            return CacheInfo(*counters, len(self._cache), self.capacity, self._cache_bytes, self.max_bytes)
+        return self._compiled.info()
 
     # -- vocabulary
 

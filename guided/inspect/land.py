@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import NamedTuple
 
+from grammars.limits.bounded_cache import BoundedCache
 from grammars.plan.plan import Plan, RegionName, RowPlan
+from grammars.values.persistent_set import Mode
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest_output
 from guided.landing.byte_classes import Classes
@@ -20,7 +20,6 @@ from guided.rows.alone import contained
 from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
 from guided.state.state import GuidanceState
-from guided.watchers.persistent_set import Mode
 from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError
 
 __all__ = ["row_landing"]
@@ -42,8 +41,7 @@ class _Starts:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._lock = Lock()
-        self._kept: OrderedDict[tuple[int, str, bool], _Start] = OrderedDict()
+        self._kept: BoundedCache[_Start] = BoundedCache(_KEPT)
 
     def of(self, plan: Plan, entry: str, max_tokens: int) -> _Start:
         """Return the start of an entry of a plan, with the shortest answer if a quicker search finds a longer one."""
@@ -54,14 +52,10 @@ class _Starts:
 
     def _once(self, key: tuple[int, str, bool], make: Callable[[], _Start]) -> _Start:
         """Return what ``make`` returns for ``key``, or returned before: it does not depend on other requests."""
-        with self._lock:
-            found = self._kept.get(key)
+        found = self._kept.get(key)
         if found is None:
             found = make()
-            with self._lock:
-                self._kept[key] = found  # it holds the plan, so the id stays its own
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+            self._kept.put(key, found)  # it holds the plan, so the id stays its own
         return found
 
     def _searched(self, plan: Plan, entry: str) -> _Start:

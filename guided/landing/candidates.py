@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from grammars.plan.plan import Plan, RegionName
 from grammars.tree.markers import Markers
+from grammars.values.json_scanner import ScanState
+from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, Classes, bytes_of, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
 from guided.landing.known_texts import closing_texts, exit_ids, member_names, rule_rests, string_texts, value_ends
 from guided.landing.place import AnswerPlace, PlaceMap
-from guided.watchers.json_scanner import ScanState
-from guided.watchers.persistent_set import Mode
 
 __all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
 

@@ -6,6 +6,7 @@ from copy import copy
 from typing import NamedTuple
 
 from grammars.plan.plan import RegionName
+from grammars.values.json_scanner import NUMBER_BYTES
 from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
@@ -13,7 +14,6 @@ from guided.landing.landing import LandingSearch, canonical_tokens, write
 from guided.landing.path import EndPath, remaining_from
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.state.state import GuidanceState
-from guided.watchers.json_scanner import NUMBER_BYTES
 from special_tokens.errors import GuidanceError
 
 __all__ = ["Cursor", "FoundPath", "PathFinder", "in_tokens", "is_free"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FREE_TEXT
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.tracking.regions import RegionMap
-from guided.watchers.persistent_set import Mode
 
 __all__ = ["NOTHING", "EndPath", "remaining_from"]
 

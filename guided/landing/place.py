@@ -14,12 +14,12 @@ from grammars.plan.plan import Plan, RegionName
 from grammars.text_grammars.schemas import placed_schemas
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
+from grammars.values.json_scanner import ScanState, read_value
 from grammars.values.watchers import UniqueNode, Watcher
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from guided.tracking.regions import Position, RegionMap, symbols_of
 from guided.watchers.call_values import CallValueTable
-from guided.watchers.json_scanner import ScanState, read_value
 
 __all__ = ["AnswerPlace", "PlaceMap"]
 

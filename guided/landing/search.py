@@ -12,13 +12,13 @@ from itertools import count
 from typing import NamedTuple
 
 from grammars.plan.plan import RegionName
+from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FREE_TEXT, Classes, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
 from guided.landing.effort import Effort
 from guided.landing.path import NOTHING, EndPath, remaining_from
 from guided.landing.place import AnswerPlace, PlaceMap
-from guided.watchers.persistent_set import Mode
 
 __all__ = ["Found", "SearchTree", "search"]
 

@@ -9,9 +9,9 @@ the number of stops and the length of the output.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Hashable
 
+from grammars.limits.bounded_cache import BoundedCache
 from grammars.plan.plan import Plan, Stops
 from guided.engine.engine import Engine
 from guided.stops.incremental_regex import IncrementalRegex, compile_pattern
@@ -99,12 +99,9 @@ class StopAutomaton:
         return pieces, self._scope.is_joined(scope)
 
 
-class _StopCache:
-    """The automata of one engine, the least recently used first; they hold the engine, and go with it."""
-
-    def __init__(self, engine: Engine) -> None:
-        self.lock = threading.Lock()
-        self.automata: OrderedDict[Hashable, StopAutomaton] = OrderedDict()
+def _automata(engine: Engine) -> BoundedCache[StopAutomaton]:
+    """The automata of one engine: they hold it, and go with it."""
+    return BoundedCache(CACHE_SIZE)
 
 
 def compile_stops(stops: Stops, engine: Engine, plan: Plan | None = None) -> StopAutomaton:
@@ -114,16 +111,10 @@ def compile_stops(stops: Stops, engine: Engine, plan: Plan | None = None) -> Sto
     """
     key: Hashable = (stops, plan.regions if plan is not None else None, plan is not None and plan.response is not None
            and plan.response.kind)  # fmt: skip
-    cache = engine.derived(_StopCache)
-    with cache.lock:
-        found = cache.automata.get(key)
-        if found is not None:
-            cache.automata.move_to_end(key)
-            return found
-    built = StopAutomaton(stops, engine, plan)
-    check_writable_stops(stops, engine)
-    with cache.lock:
-        cache.automata[key] = built
-        if len(cache.automata) > CACHE_SIZE:
-            cache.automata.popitem(last=False)
+    cache = engine.derived(_automata)
+    built = cache.get(key)
+    if built is None:
+        built = StopAutomaton(stops, engine, plan)
+        check_writable_stops(stops, engine)
+        cache.put(key, built)
     return built

@@ -8,14 +8,14 @@ match ends at the *earliest* character that completes one, and begins at the lef
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from grammars.regular.languages import NONE, Regular, cat, derive
+from grammars.regular.languages import NONE, Regular
 from grammars.regular.lexer_cost import expanded_size
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.python import Irregular, parse
+from grammars.regular.terms import partial_derivatives
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["IncrementalRegex", "Thread", "compile_pattern"]
@@ -85,7 +85,7 @@ class IncrementalRegex:
         kept: list[frozenset[Regular]] = []
         sources: list[int] = []
         for g, group in enumerate(groups):
-            reached = {rest for term in group for rest in _options(derive(term, ord(char)))}
+            reached = {rest for term in group for rest in partial_derivatives(term, ord(char))}
             source = -1 if g == last else g
             if any(rest.nullable for rest in reached):
                 return _Step(0, (), source)
@@ -129,15 +129,3 @@ def _read(source: str) -> Regular:
     except InvalidRegex as error:
         message = f"{shown(source)} is not a valid pattern: {error}, column {error.at + 1}"
         raise GrammarError(message, column=error.at + 1, place=_PLACE) from None
-
-
-def _options(term: Regular) -> Iterator[Regular]:
-    """The parts whose union the language is, with alternatives at the beginning written out."""
-    if term.op == "alt":
-        for option in term.args:
-            yield from _options(option)
-    elif term.op == "cat" and term.args and term.args[0].op == "alt":
-        for option in term.args[0].args:
-            yield from _options(cat(option, *term.args[1:]))
-    else:
-        yield term

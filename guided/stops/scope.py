@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from grammars.plan.plan import Plan, RegionName
+from grammars.values.json_scanner import string_end
 from guided.engine.engine import Engine
 from guided.tracking.regions import Move, Position, RegionMap, spans_of
 
@@ -51,7 +52,7 @@ class ScopeState(NamedTuple):
 
 BEGIN = ScopeState(Position(0, 0))
 
-_QUOTE, _BACKSLASH = 0x22, 0x5C
+_BACKSLASH = 0x5C
 
 
 class Scope:
@@ -158,17 +159,14 @@ class _Reader:
 
     def _outside_strings(self, data: bytes, base: int) -> None:
         """Add the pieces between JSON strings; quotes belong to the strings."""
-        begin = 0
-        for i, byte in enumerate(data):
-            if self._string == 2:
-                self._string = 1
-            elif self._string == 1:
-                if byte == _BACKSLASH:
-                    self._string = 2
-                elif byte == _QUOTE:
-                    self._string, begin = 0, i + 1
-            elif byte == _QUOTE:
-                self._add(data[begin:i], base + begin)
-                self._string, self._joined = 1, False
-        if self._string == 0:
-            self._add(data[begin:], base + begin)
+        at, size = 0, len(data)
+        while at < size:
+            if self._string:
+                end = string_end(data, at, escaped=self._string == 2)
+                self._string = 1 if end == size else 2 if data[end] == _BACKSLASH else 0
+            else:
+                end = data.find(b'"', at) % (size + 1)  # the size if there is none
+                self._add(data[at:end], base + at)
+                if end < size:
+                    self._string, self._joined = 1, False
+            at = end + 1

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
 
-from guided.watchers.json_escapes import canonical, split_escape
-from guided.watchers.json_scanner import ScanFrame
+from grammars.values.json_escapes import canonical, split_escape
+from grammars.values.json_scanner import ScanFrame
 
 __all__ = ["BoundaryTokens"]
 

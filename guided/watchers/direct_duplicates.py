@@ -12,11 +12,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from grammars.values.json_escapes import canonical, escaped_forms, split_escape
+from grammars.values.json_scanner import ScanFrame, ScanState, feed, is_compared, number_value
+from grammars.values.persistent_set import Mode, PersistentSet
 from grammars.values.watchers import UniqueNode
 from guided.bitmask import allowed_of, clear_ids
-from guided.watchers.json_escapes import canonical, escaped_forms, split_escape
-from guided.watchers.json_scanner import ScanFrame, ScanState, feed, is_compared, number_value
-from guided.watchers.persistent_set import Mode, PersistentSet
 from guided.watchers.vocabulary_index import VocabularyIndex
 
 __all__ = ["DirectDuplicates", "is_exhausted"]

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from grammars.values.json_escapes import canonical, escaped_forms, unfinished_escape
+from grammars.values.json_scanner import NUMBER_BYTES, ScanFrame, ScanState, feed, is_compared, number_value
+from grammars.values.persistent_set import Mode, PersistentSet
 from grammars.values.watchers import UniqueWatch, Watcher
 from guided.bitmask import allowed_of, clear_ids, num_words
 from guided.watchers.direct_duplicates import DirectDuplicates, is_exhausted
-from guided.watchers.json_escapes import canonical, escaped_forms, unfinished_escape
-from guided.watchers.json_scanner import NUMBER_BYTES, ScanFrame, ScanState, feed, is_compared, number_value
-from guided.watchers.persistent_set import Mode, PersistentSet
 from guided.watchers.vocabulary_index import VocabularyIndex
 from special_tokens.errors import LimitExceeded
 

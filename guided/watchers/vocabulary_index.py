@@ -10,9 +10,9 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from grammars.values.json_scanner import NUMBER_BYTES
 from guided.engine.engine import Engine
 from guided.watchers.boundary_tokens import BoundaryTokens
-from guided.watchers.json_scanner import NUMBER_BYTES
 
 __all__ = ["PrefixTokens", "VocabularyIndex"]
 

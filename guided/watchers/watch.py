@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.plan.plan import Plan, RegionName
+from grammars.values.json_scanner import ScanState, feed, read_value
+from grammars.values.persistent_set import Mode
 from guided.engine.engine import Engine
 from guided.tracking.commit_log import CommitLog
 from guided.tracking.regions import Position, RegionMap, symbols_of
 from guided.watchers.call_values import CallValueTable
-from guided.watchers.json_scanner import ScanState, feed, read_value
 from guided.watchers.lookahead_duplicates import LookaheadDuplicates
-from guided.watchers.persistent_set import Mode
 from guided.watchers.vocabulary_index import VocabularyIndex
 
 __all__ = ["SequenceWatcher"]

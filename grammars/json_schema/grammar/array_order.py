@@ -13,7 +13,7 @@ __all__ = ["array_automaton"]
 
 
 def array_automaton(form: ArrayForm, limit: int) -> MemberAutomaton:
-    """The automaton of a form.  Raises `TooManyNodes` past ``limit`` nodes."""
+    """The automaton of a form.  Raises `TooMuch` past ``limit`` nodes."""
     return _ArrayAutomaton(form, limit).automaton()
 
 

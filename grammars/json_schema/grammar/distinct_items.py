@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode
-from grammars.json_schema.shapes.shapes import ArrayForm, Conj, Count, Shape
+from grammars.json_schema.shapes.shapes import ArrayForm, Conj, Shape
 from grammars.regular.finite import finite_words
 from grammars.regular.languages import NONE
 
@@ -38,54 +38,16 @@ def values_of(shape: Shape) -> frozenset[Hashable] | None:
 
 
 def has_too_few_values(form: ArrayForm, values: Values) -> bool:
-    """Whether there are surely fewer different values than the items that the form must have."""
+    """Whether the positions with few values have fewer different ones together than the items that must stand there."""
     if not form.unique:
         return False
-    if any(_lacks_values_for(count, values) for count in form.counts):
-        return True
-    owners: dict[Hashable, int] = {}
-    choices: list[frozenset[Hashable]] = []
-    rest: frozenset[Hashable] | None = None
-    for position in range(form.least):
-        if position <= len(form.prefix):
-            item = form.item(position)
-            rest = frozenset() if item is None else values(item)
-        if rest is None:
-            if position >= len(form.prefix):
-                return False  # and so are all later ones
-            continue
-        if len(choices) >= _MOST:
-            return False
-        choices.append(rest)
-        if not _assign_value(len(choices) - 1, choices, owners):
-            return True
-    return False
-
-
-def _lacks_values_for(count: Count, values: Values) -> bool:
-    found = values(count.item) if count.least > 1 else None
-    return found is not None and len(found) < count.least
-
-
-def _assign_value(new: int, choices: Sequence[frozenset[Hashable]], owners: dict[Hashable, int]) -> bool:
-    """Assign a value of its own to the position, moving others if needed (augmenting path of a matching); False if none
-    is.
-    """
-    came_from: dict[Hashable, tuple[int, Hashable | None]] = {}
-    todo: list[tuple[int, Hashable | None]] = [(new, None)]
-    for position, freed in todo:  # the list grows during iteration
-        for value in choices[position]:
-            if value in came_from:
-                continue
-            came_from[value] = (position, freed)
-            if value in owners:
-                todo.append((owners[value], value))
-                continue
-            at: Hashable | None = value
-            while at is not None:
-                owner, before = came_from[at]
-                owners[at] = owner
-                at = before
+    wanted = [(1, form.item(at)) for at in range(min(form.least, len(form.prefix)))]
+    wanted.append((max(0, form.least - len(form.prefix)), form.item(len(form.prefix))))
+    kinds = [[(count.least, count.item)] for count in form.counts] + [wanted]
+    for kind in kinds:
+        few = [(least, frozenset() if item is None else values(item)) for least, item in kind if least]
+        known = [(least, found) for least, found in few if found is not None]
+        if sum(least for least, _ in known) > len(frozenset().union(*(found for _, found in known))):
             return True
     return False
 

@@ -12,16 +12,10 @@ from dataclasses import dataclass, field
 
 from grammars.json_schema.shapes.shapes import Conj
 from grammars.limits.schema_limits import check_deadline
+from grammars.limits.work import WORK, Work
 from grammars.regular.languages import Regular
 
-__all__ = ["MemberAutomaton", "MemberEdge", "MemberNode", "NodeBuilder", "TooManyNodes"]
-
-
-class TooManyNodes(Exception):
-    """An automaton would need more nodes than its limit."""
-
-
-_WORK_PER_NODE = 30  # clauses inspected per node of the limit
+__all__ = ["MemberAutomaton", "MemberEdge", "MemberNode", "NodeBuilder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +71,14 @@ class MemberAutomaton:
 class NodeBuilder:
     """Numbers node keys in the order of discovery and builds their nodes until none is left.
 
-    ``limit`` bounds the nodes; `spend` bounds the work on clauses.  Past either `TooManyNodes` is raised.
+    ``limit`` bounds the nodes and the ``work`` on clauses.  Past either `TooMuch` is raised.
     """
 
     def __init__(self, limit: int) -> None:
         self.numbers: dict[object, int] = {}
         self.todo: list[object] = []
-        self.limit = limit
-        self.work = 0
-
-    def spend(self, work: int) -> None:
-        self.work += work
-        if self.work > _WORK_PER_NODE * self.limit:
-            raise TooManyNodes
+        self._nodes = Work(limit + 1)
+        self.work = Work(WORK.clauses * limit)
 
     def number(self, key: object) -> int:
         """The number of the node with this key, which is built later if it is new."""
@@ -98,8 +87,7 @@ class NodeBuilder:
             found = self.numbers[key] = len(self.numbers)
             self.todo.append(key)
             check_deadline()
-            if found > self.limit:
-                raise TooManyNodes
+            self._nodes.spend()
         return found
 
     def build(self, start: object, make: Callable[[object], MemberNode]) -> list[MemberNode]:

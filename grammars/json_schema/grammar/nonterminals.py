@@ -16,7 +16,7 @@ from grammars.json_schema.document.places import Place
 from grammars.json_schema.document.required_keys import unlisted_keys
 from grammars.json_schema.grammar.array_order import array_automaton
 from grammars.json_schema.grammar.distinct_items import has_too_few_values, values_of
-from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode, TooManyNodes
+from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode
 from grammars.json_schema.grammar.object_order import key_orders, object_automaton
 from grammars.json_schema.grammar.property_order import property_order
 from grammars.json_schema.grammar.unsatisfiable import locate_unsatisfiable
@@ -27,6 +27,7 @@ from grammars.json_schema.solver.propagation import propagate_array, propagate_o
 from grammars.json_schema.solver.protocol import Solver
 from grammars.json_schema.solver.solver import Overrun, Unsatisfiable
 from grammars.limits.schema_limits import check_deadline
+from grammars.limits.work import TooMuch
 from grammars.regular.json_strings import spell, without_surrogates
 from grammars.regular.languages import NONE, UNKNOWN, Regular, lengths, shortest, surely_empty
 from grammars.regular.lexer_cost import affordable_superset
@@ -187,7 +188,7 @@ class Nonterminals:
     def _array(self, form: ArrayForm, nonterminal: Nonterminal, place: Place) -> MemberAutomaton:
         try:
             return array_automaton(form, _COUNTING + len(form.prefix))
-        except TooManyNodes:
+        except TooMuch:
             reason = f"not enforced: counting items needs more than {_COUNTING} rules"
             nonterminal.notes += [ReportRow(place.pointer, k, Outcome.RELAXED, reason) for k in _blamed(place)]
             bare = ArrayForm(form.prefix, form.rest, form.least, form.most, (), form.unique)
@@ -204,7 +205,7 @@ class Nonterminals:
         limit = _NODES_PER_KEY * (len(orders[0]) + 25)
         try:
             return [object_automaton(form, keys, limit) for keys in orders]
-        except TooManyNodes:
+        except TooMuch:
             pass
         keyword = "minProperties" if form.least else "maxProperties" if form.most is not None else "required"
         reason = f"not enforced: it needs more than {limit} rules"

@@ -117,7 +117,7 @@ class _ObjectAutomaton:
             if f.value and (f.what == name if f.kind == "has" else f.kind == "some" and matches(f.what, name))
         }
         for conj, chosen in _choices(value, sorted(wanted)):  # sorted: every process writes the same grammar
-            self.builder.spend(len(clauses))
+            self.builder.work.spend(len(clauses))
             after = _with(clauses, name, chosen)
             if after is not None:
                 yield conj, after
@@ -141,7 +141,7 @@ class _ObjectAutomaton:
         )
         for language, value in self.others:
             for conj, chosen in _choices(value, open_):
-                self.builder.spend(1 + len(remaining.clauses))
+                self.builder.work.spend(1 + len(remaining.clauses))
                 after = _counted(remaining.clauses, frozenset(chosen))
                 if after is None:
                     continue

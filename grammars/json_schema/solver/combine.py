@@ -24,14 +24,11 @@ from grammars.json_schema.shapes.shapes import (
     merged_notes,
 )
 from grammars.json_schema.solver.propagation import IsEmpty, propagate_array, propagate_object, smaller
+from grammars.limits.work import TooMuch
 from grammars.regular.json_strings import without_surrogates
 from grammars.regular.languages import ALL, NONE, alt, disjoint, inter, surely_empty
 
-__all__ = ["TooManyForms", "are_disjoint", "intersect", "unite"]
-
-
-class TooManyForms(Exception):
-    """An intersection has more alternatives than its limit."""
+__all__ = ["are_disjoint", "intersect", "unite"]
 
 
 def unite(shapes: Iterable[Shape], *, absorb: bool = True) -> Shape:
@@ -85,7 +82,7 @@ def _distinct(forms: Iterable[ObjectForm], *, absorb: bool = True) -> tuple[Obje
 
 
 def intersect(one: Shape, two: Shape, is_empty: IsEmpty, limit: int) -> Shape:
-    """The intersection of both shapes.  Raises `TooManyForms` past ``limit`` forms of one type."""
+    """The intersection of both shapes.  Raises `TooMuch` past ``limit`` forms of one type."""
     if one is ANYTHING:
         return two
     if two is ANYTHING:
@@ -149,7 +146,7 @@ def _intersect_numbers(
         return two if one == (num.ANY_NUMBER,) else one
     found = [m for a in one for b in two if not (m := num.intersect(a, b)).is_empty()]
     if len(found) > limit:
-        raise TooManyForms
+        raise TooMuch
     return tuple(dict.fromkeys(found))
 
 
@@ -165,7 +162,7 @@ def _intersect_arrays(
             if form is not None:
                 found[form] = None
         if len(found) > limit:
-            raise TooManyForms
+            raise TooMuch
     return tuple(found)
 
 
@@ -194,7 +191,7 @@ def _intersect_objects(
             if form is not None:
                 found.append(form)
         if len(found) > limit:
-            raise TooManyForms
+            raise TooMuch
     return _distinct(found)
 
 

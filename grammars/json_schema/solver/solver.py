@@ -26,10 +26,11 @@ from grammars.json_schema.shapes.shapes import (
     Shape,
     with_notes,
 )
-from grammars.json_schema.solver.combine import TooManyForms, intersect
+from grammars.json_schema.solver.combine import intersect
 from grammars.json_schema.solver.semantics import allowed, denied
 from grammars.limits.schema_limits import check_deadline
 from grammars.limits.time_limits import time_limits
+from grammars.limits.work import TooMuch, Work
 from grammars.regular.languages import NONE
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
@@ -69,7 +70,7 @@ class MemoisedSolver:
         self._floor = 1 << 60  # the outermost busy literal that the current computation used
         self._barrier: int | None = None  # busy literals below it belong to the caller of the search for emptiness
         self._depth = 0
-        self._steps = 0
+        self._work = Work(documents.limits.steps)
         self._seconds = time_limits().schema_cpu_s
         self._end = time.thread_time() + self._seconds  # CPU time of this thread: a busy machine must not change a plan
         self._targets: dict[tuple[int, str], Place] = {}
@@ -123,21 +124,16 @@ class MemoisedSolver:
     def spend(self, steps: int, place: Place | None = None) -> None:
         """Count work done.  Raises `SchemaError` past a limit or the deadline."""
         check_deadline(place)
-        self._steps += steps
-        if self._steps <= self.limits.steps and time.thread_time() <= self._end:
-            return
+        try:
+            self._work.spend(steps)
+        except TooMuch:
+            over = f"expands to more than {self.limits.steps} alternatives, the limit 'steps'"
+        else:
+            if time.thread_time() <= self._end:
+                return
+            over = f"takes longer than {self._seconds} s to work out, the limit 'seconds'"
         pointer = place.pointer if place is not None else ""
-        if self._steps > self.limits.steps:
-            raise Overrun(
-                f"the schema expands to more than {self.limits.steps} alternatives, the limit 'steps'",
-                pointer=pointer,
-                hint="use fewer nested allOf, anyOf and oneOf",
-            )
-        raise Overrun(
-            f"the schema takes longer than {self._seconds} s to work out, the limit 'seconds'",
-            pointer=pointer,
-            hint="use fewer nested allOf, anyOf and oneOf",
-        )
+        raise Overrun(f"the schema {over}", pointer=pointer, hint="use fewer nested allOf, anyOf and oneOf")
 
     # -- shapes
 
@@ -160,7 +156,7 @@ class MemoisedSolver:
         self.spend(1 + len(one.objects) * len(two.objects) + len(one.arrays) * len(two.arrays), place)
         try:
             return intersect(one, two, self.is_empty, self.limits.forms)
-        except TooManyForms:
+        except TooMuch:
             reason = f"not enforced: more than {self.limits.forms} alternatives, the limit 'forms'"
             note = ReportRow(place.pointer, keyword or "allOf", Outcome.RELAXED, reason)
             return with_notes(one, (note,))

@@ -15,6 +15,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
+from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.languages import (
     ALL,
     ANY,
@@ -48,7 +49,6 @@ __all__ = ["has", "lowered", "plain"]
 
 _MAX_UNROLL = 12  # repeats of a body with assertions are written out up to this many times
 _MAX_SIZE = 100_000  # parts of a term when what it shares is written out each time
-_MAX_WORK = 5_000  # parts that are looked at where assertions occur among choices
 
 
 class _Before(Enum):
@@ -118,7 +118,7 @@ class _Lowering:
         self.ends = {_Before.START: EPS, _Before.WORD: cat(ALL, letter), _Before.OTHER: cat(ALL, other)}
         self.begins_word = cat(letter, ALL)
         self.known: dict[Any, Regular] = {}
-        self.work = 0
+        self.work = Work(WORK.assertions)
 
     def whole(self, parts: tuple[Tree, ...], left: Regular) -> Regular:
         """The strings made of ``left``, then ``parts``, then anything."""
@@ -239,9 +239,10 @@ class _Lowering:
         return None
 
     def _count(self) -> None:
-        self.work += 1
-        if self.work > _MAX_WORK:
-            raise NotRegular("too many choices around anchors and word boundaries")
+        try:
+            self.work.spend()
+        except TooMuch:
+            raise NotRegular("too many choices around anchors and word boundaries") from None
 
 
 def _without_start(tree: Tree) -> Tree:

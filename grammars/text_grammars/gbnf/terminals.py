@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from grammars.limits.work import WORK, Work
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     Definition,
@@ -25,7 +26,7 @@ from grammars.text_grammars.lark.ast import (
 )
 from grammars.text_grammars.lark.check import MAX_ATOMS
 from grammars.text_grammars.lark.graph import components, uses_of
-from grammars.text_grammars.lark.greedy_lexemes import WorkBudget, swallowing_lexemes
+from grammars.text_grammars.lark.greedy_lexemes import swallowing_lexemes
 from grammars.text_grammars.lark.sizes import terminal_sizes
 from special_tokens.errors import GrammarError, shown
 
@@ -60,7 +61,7 @@ class _Converted:
         self.terminals = set(_regular_rules(self.uses))
         self._demote(self._large())
         names = self._new_names()
-        work = WorkBudget()
+        work = Work(WORK.lexemes)
         while True:
             source = self._written(names)
             losers = swallowing_lexemes(source, work) if len(source.definitions) <= _MAX_ANALYSED else []

@@ -5,8 +5,7 @@ it, because the letters of ``end`` continue the lexeme.  `find_endless_lexeme` f
 every accepting state: whatever may follow continues it.  It reports only what is certain; what cannot be analysed
 passes.
 
-All analysis draws on one budget (`WorkBudget`) counted in work, not in time, so that the answer never depends on the
-machine.
+All analysis of one grammar draws on one `Work`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
+from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.languages import (
     ALL,
     MAX_CODE_POINT,
@@ -56,37 +56,14 @@ from grammars.text_grammars.lark.graph import components, uses_of
 __all__ = [
     "LexemeLanguages",
     "LostText",
-    "WorkBudget",
     "can_end",
     "find_endless_lexeme",
     "lost_texts",
     "swallowing_lexemes",
 ]
 
-#: States of one lexeme that are visited; a larger lexeme passes.
-_BUDGET = 400
-#: Parts of terms visited while one grammar is analysed, a few tenths of a second.
-_WORK = 1_000_000
 #: Parts of a lexeme with the terminals that it names expanded; larger ones are not analysed.
 _MAX_PARTS = 25_000
-
-
-class TooMuchWork(Exception):
-    """The work budget is used up."""
-
-
-class WorkBudget:
-    """The work that may still be spent on the analysis of one grammar."""
-
-    def __init__(self, left: int = _WORK) -> None:
-        self.left = left
-
-    def spend(self, parts: int) -> None:
-        """Subtract ``parts`` from the budget; raise `TooMuchWork` if less is left."""
-        if parts > self.left:
-            self.left = 0
-            raise TooMuchWork
-        self.left -= parts
 
 
 class LexemeLanguages:
@@ -152,7 +129,7 @@ def find_endless_lexeme(source: LarkGrammar, *, then: Regular | None = None) -> 
     ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.  A lexeme that
     can end in another place is returned only if no text avoids the place where it cannot.
     """
-    analysis, languages, work = FollowSets(source), LexemeLanguages(source), WorkBudget()
+    analysis, languages, work = FollowSets(source), LexemeLanguages(source), Work(WORK.lexemes)
     ignored = [languages.of(ignore.body) for ignore in source.ignores]
     ends: dict[tuple[int, int], bool] = {}  # by lexeme and what follows it
     after: dict[int, Regular | None] = {}
@@ -187,7 +164,7 @@ def find_endless_lexeme(source: LarkGrammar, *, then: Regular | None = None) -> 
         for expr, number, bits in analysis.occurrences:  # one object may stand in several places
             if id(expr) in endless and may_end(expr, number, bits):
                 del endless[id(expr)]
-    except TooMuchWork:
+    except TooMuch:
         return None
     if not endless or "start" in productive_rules(source, endless):
         return None
@@ -212,12 +189,12 @@ def can_end(lexeme: Regular, followers: Iterable[Regular]) -> bool:
     Also True if the budget is too small to decide.
     """
     try:
-        return _can_end(lexeme, alt(*followers), WorkBudget())
-    except TooMuchWork:
+        return _can_end(lexeme, alt(*followers), Work(WORK.lexemes))
+    except TooMuch:
         return True
 
 
-def _can_end(lexeme: Regular, follower: Regular, work: WorkBudget) -> bool:
+def _can_end(lexeme: Regular, follower: Regular, work: Work) -> bool:
     if follower.nullable:
         return True
     seen = {lexeme}
@@ -233,7 +210,7 @@ def _can_end(lexeme: Regular, follower: Regular, work: WorkBudget) -> bool:
         for code in codes:
             following = derive(state, code)
             if following != NONE and following not in seen:
-                if len(seen) >= _BUDGET:
+                if len(seen) >= WORK.lexeme_states:
                     return True
                 seen.add(following)
                 waiting.append(following)
@@ -254,14 +231,14 @@ def lost_texts(source: LarkGrammar) -> list[LostText]:
     ``N ".." N`` with ``N: /[0-9]+(\\.[0-9]+)?/`` loses ``1..5``: ``1.`` may become a longer number, and then cannot.
     What cannot be analysed, or not with the work of one grammar, is left out.
     """
-    analysis, languages, work = FollowSets(source), LexemeLanguages(source), WorkBudget()
+    analysis, languages, work = FollowSets(source), LexemeLanguages(source), Work(WORK.lexemes)
     lost: dict[LostText, None] = {}
     asked: set[tuple[int, int, int]] = set()
     try:
         for place in (*analysis.followers.values(), analysis.begin):
             for short, long in product(set_bits(place), repeat=2):
                 for after in set_bits(analysis.followers.get(short, 0)):
-                    work.spend(1)
+                    work.spend()
                     lexemes = [lexeme for i in (short, long, after) if (lexeme := analysis.lexemes[i]) is not None]
                     terms = [term for lexeme in lexemes if (term := languages.of(lexeme)) is not None]
                     if (short, long, after) in asked or len(terms) < 3:
@@ -269,12 +246,12 @@ def lost_texts(source: LarkGrammar) -> list[LostText]:
                     asked.add((short, long, after))
                     if _is_lost(terms[0], terms[1], terms[2], work):
                         lost[LostText(*map(_shown, lexemes))] = None
-    except TooMuchWork:
+    except TooMuch:
         pass
     return list(lost)
 
 
-def _is_lost(short: Regular, long: Regular, after: Regular, work: WorkBudget) -> bool:
+def _is_lost(short: Regular, long: Regular, after: Regular, work: Work) -> bool:
     """Whether ``long`` goes on from a text of ``short`` into ``after``, or over all of it, and does not end there."""
     begins = {(after, other) for one, other, _ in _pairs({(short, long)}, work) if one.nullable and other != NONE}
     return any(
@@ -284,7 +261,7 @@ def _is_lost(short: Regular, long: Regular, after: Regular, work: WorkBudget) ->
 
 
 def _pairs(
-    begins: set[tuple[Regular, Regular]], work: WorkBudget, *, stops: bool = False
+    begins: set[tuple[Regular, Regular]], work: Work, *, stops: bool = False
 ) -> Iterator[tuple[Regular, Regular, bool]]:
     """Yield the pairs of states that characters lead to from ``begins``, and whether one character does.
 
@@ -300,12 +277,17 @@ def _pairs(
             if one == NONE:
                 continue
             yield one, other, pair in begins
-            if other != NONE and not (stops and other.nullable) and (one, other) not in seen and len(seen) < _BUDGET:
+            if (
+                other != NONE
+                and not (stops and other.nullable)
+                and (one, other) not in seen
+                and len(seen) < WORK.lexeme_states
+            ):
                 seen.add((one, other))
                 waiting.append((one, other))
 
 
-def swallowing_lexemes(source: LarkGrammar, work: WorkBudget) -> list[Expr]:
+def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     """Return the lexemes that may continue where they, or another lexeme allowed at the same position, should end.
 
     The engine takes the longest lexeme: if one of these continues, the text that follows the other is impossible.  A
@@ -338,13 +320,13 @@ def swallowing_lexemes(source: LarkGrammar, work: WorkBudget) -> list[Expr]:
                     looked.add((short, long))
                     if _can_swallow(known(short), known(long), after[bits], work):
                         found[analysis.lexemes[long]] = None  # type: ignore[index]
-    except TooMuchWork:
+    except TooMuch:
         many = (i for i in range(1, len(analysis.lexemes)) if lengths(known(i))[1] != 1)
         return [analysis.lexemes[i] for i in many]  # type: ignore[misc]
     return list(found)
 
 
-def _can_swallow(short: Regular, long: Regular, after: Regular, work: WorkBudget) -> bool:
+def _can_swallow(short: Regular, long: Regular, after: Regular, work: Work) -> bool:
     """Whether after some text of ``short`` a first character of ``after`` continues ``long``."""
     if after == NONE or lengths(long)[1] == 1:
         return False
@@ -364,7 +346,7 @@ def _can_swallow(short: Regular, long: Regular, after: Regular, work: WorkBudget
                     return True
             pair = (derive(one, code), further)
             if pair[0] != NONE and pair not in seen:
-                if len(seen) >= _BUDGET:
+                if len(seen) >= WORK.lexeme_states:
                     return True
                 seen.add(pair)
                 waiting.append(pair)

@@ -12,8 +12,8 @@ import grammars.json_schema.build as schemas
 import grammars.limits.deadline as deadlines
 import guided.engine.engine as compiling
 from grammars.json_schema.build import build
+from grammars.limits.bounded_cache import BoundedCache, digest
 from grammars.limits.deadline import deadline, is_late, time_left
-from grammars.limits.outcome_cache import OutcomeCache, digest
 from grammars.limits.schema_limits import Limits, timely
 from guided.engine.engine import Engine
 from guided.inspect.check import check_request
@@ -29,7 +29,7 @@ COSTLY: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemas, "_errors", OutcomeCache(8))
+    monkeypatch.setattr(schemas, "_errors", BoundedCache(8))
 
 
 def test_the_outermost_deadline_counts() -> None:
@@ -98,7 +98,7 @@ def test_a_costly_error_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_remembered_is_bounded_and_leaves_in_the_order_of_use() -> None:
-    kept: OutcomeCache[int] = OutcomeCache(2)
+    kept: BoundedCache[int] = BoundedCache(2)
     for name, value in (("a", 1), ("b", 2)):
         kept.put(digest(name), value)
     assert kept.get(digest("a")) == 1

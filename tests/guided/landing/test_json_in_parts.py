@@ -11,12 +11,12 @@ import pytest
 
 import guided
 from grammars.text_grammars.schemas import PlacedSchema, placed_schemas
+from grammars.values.persistent_set import Mode
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from guided.landing.landing import LandingSearch
 from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
-from guided.watchers.persistent_set import Mode
 from tests.cases import seeds
 from tests.guided.landing.test_control import BUDGETS, random_schema, row_of, written
 from tests.judges.plans import plan_of

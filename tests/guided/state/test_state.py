@@ -435,7 +435,7 @@ class _Broken:
 
 
 def test_the_compile_cache_is_bounded_and_counted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "capacity", 2)
+    monkeypatch.setattr(engine._compiled, "capacity", 2)
     before = engine.cache_info()
     for option in ("one", "two", "one", "three", "four"):
         engine.matcher(plan_of(engine, response_format=Choice([option])))
@@ -449,7 +449,7 @@ def test_the_compile_cache_is_bounded_and_counted(engine: Engine, monkeypatch: p
 def test_the_compile_cache_holds_no_more_memory_than_it_may(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"start: {json.dumps(letter * 1000)}" for letter in "abcdef"]
     most = sum(map(grammar_bytes, texts[:3]))
-    monkeypatch.setattr(engine, "max_bytes", most)
+    monkeypatch.setattr(engine._compiled, "max_bytes", most)
     for text in texts:
         engine.compile(text)
     info = engine.cache_info()

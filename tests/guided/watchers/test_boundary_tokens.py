@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grammars.values.json_scanner import Mode, ScanState, feed
 from grammars.values.watchers import UniqueNode, UniqueWatch
 from guided.bitmask import from_ids, is_allowed
 from guided.engine.engine import Engine
-from guided.watchers.json_scanner import Mode, ScanState, feed
 from guided.watchers.lookahead_duplicates import LookaheadDuplicates
 from guided.watchers.vocabulary_index import VocabularyIndex
 from tests.cases import seeds

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from grammars.json_schema.build import build
 from grammars.values.constraints import JsonSchema
+from grammars.values.json_escapes import canonical, decoded, escaped_forms, unfinished_escape
+from grammars.values.json_scanner import ScanState, feed
 from grammars.values.watchers import UniqueWatch
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from guided.validation.validate import violations
 from guided.watchers import direct_duplicates
-from guided.watchers.json_escapes import canonical, decoded, escaped_forms, unfinished_escape
-from guided.watchers.json_scanner import ScanState, feed
 from guided.watchers.lookahead_duplicates import LookaheadDuplicates
 from special_tokens.errors import SchemaError
 from tests.cases import costly

@@ -15,6 +15,7 @@ import grammars.regular.finite as counting
 from grammars.json_schema.build import Outcome, build
 from grammars.json_schema.keywords.text import pattern_readings
 from grammars.limits.deadline import deadline
+from grammars.limits.work import WORK
 from grammars.regular.finite import finite_words
 from grammars.regular.languages import ANY, cat, chars, derive, inter, matches, neg, rep
 from grammars.regular.syntax.ecma import has_disputed_boundaries, language
@@ -194,7 +195,7 @@ def test_counting_words_looks_at_a_bounded_part_of_a_language(monkeypatch: pytes
     parts: list[int] = []
     monkeypatch.setattr(counting, "derive", lambda term, code: parts.append(term.size) or derive(term, code))
     assert finite_words(inter(language("^[a-z_]{3,250}$"), language("^[a-z0-9-]{3,250}$")), 3_001) is None
-    assert 1_000 < sum(parts) <= counting._MOST_WORK
+    assert 1_000 < sum(parts) <= WORK.enumeration
     with deadline(0), pytest.raises(SchemaError, match="before the deadline"):
         finite_words(inter(language("^[ab]+$"), language("^.{5}$")), 3_001)
 

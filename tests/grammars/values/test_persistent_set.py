@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from guided.watchers.persistent_set import Mode, PersistentSet
+from grammars.values.persistent_set import Mode, PersistentSet
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,7 +1,8 @@
 """An incremental JSON scanner with immutable states: `feed` bytes to a state to get the next; an old one still works.
 
-The grammar already guarantees that the text is JSON, so a state holds only what the watchers need: the position, and
-the keys and items written before it.  The state that ends a duplicate key or item says so (``is_duplicate``).
+It validates nothing: a grammar guarantees that the text is JSON, and where none does, brackets and quotes alone tell
+where a value ends.  A state is the position and the keys and items written before it; the state that ends a duplicate
+key or item says so (``is_duplicate``).
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from grammars.values.json_escapes import canonical, decoded
+from grammars.values.persistent_set import Mode, PersistentSet
 from grammars.values.watchers import UniqueNode
-from guided.watchers.json_escapes import canonical, decoded
-from guided.watchers.persistent_set import Mode, PersistentSet
 
 __all__ = [
     "NUMBER_BYTES",
@@ -24,8 +25,8 @@ __all__ = [
     "item_value",
     "number_value",
     "read_value",
+    "string_end",
 ]
-
 
 _NOTHING = PersistentSet()
 
@@ -69,7 +70,7 @@ class ScanState(NamedTuple):
 NUMBER_BYTES = b"-+.0123456789eE"
 _SPACE = b" \n\r\t"
 _EXPONENT_DIGITS = 4
-_IN_STRING = re.compile(rb'["\\]')
+_IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 
 
 def item_value(mode: Mode, text: bytes) -> object:
@@ -126,33 +127,33 @@ def is_compared(frame: ScanFrame | None, nodes: tuple[UniqueNode, ...]) -> bool:
     return frame is not None and not frame.is_object and frame.node >= 0 and nodes[frame.node].unique
 
 
+def string_end(data: bytes, at: int, *, escaped: bool) -> int:
+    """Return the place of the quote that ends the string in which ``at`` is, or of a backslash at the end of ``data``.
+
+    The size of ``data`` if there is neither.  ``escaped``: a backslash comes before.
+    """
+    found = _IN_STRING.match(data, at + escaped)
+    assert found is not None
+    return found.end()
+
+
 def _in_string(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
-    start, size = at, len(data)
-    mode, frame = state.mode, state.frame
-    if state.escaped:
-        at += 1
-    while at < size:
-        found = _IN_STRING.search(data, at)
-        if found is None:
-            break
-        at = found.end()
-        if data[at - 1] == 0x22:
-            text = state.text + data[start : at - 1]
-            if mode is Mode.IN_KEY:
-                return _key_ended(state, text, nodes), at
-            return _scalar_ended(state, Mode.STRING, text, nodes), at
-        at += 1  # the byte after a backslash
-    escaped = at > size
+    mode, frame, size = state.mode, state.frame, len(data)
+    end = string_end(data, at, escaped=state.escaped)
+    if data[end : end + 1] == b'"':
+        text = state.text + data[at:end]
+        ended = _key_ended(state, text, nodes) if mode is Mode.IN_KEY else _scalar_ended(state, mode, text, nodes)
+        return ended, end + 1
+    escaped = end < size
     if mode is Mode.IN_KEY or is_compared(frame, nodes):
-        return ScanState(mode, frame, state.text + data[start:], escaped), size
+        return ScanState(mode, frame, state.text + data[at:], escaped), size
     if escaped is state.escaped and not state.is_duplicate:
         return state, size
     return ScanState(mode, frame, b"", escaped), size
 
 
 def _in_word(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
-    start = at
-    inside = NUMBER_BYTES if state.mode is Mode.NUMBER else b"abcdefghijklmnopqrstuvwxyz"
+    start, inside = at, NUMBER_BYTES if state.mode is Mode.NUMBER else b"abcdefghijklmnopqrstuvwxyz"
     while at < len(data) and data[at] in inside:
         at += 1
     text = state.text + data[start:at]
@@ -170,9 +171,7 @@ def _key_ended(state: ScanState, text: bytes, nodes: tuple[UniqueNode, ...]) -> 
         node = nodes[frame.node]
         name = decoded(text)
         child_node = next((n for key, n in node.keys if key == name), node.others)
-    after = ScanFrame(
-        True, frame.node, frame.parent, frame.written.with_value(text), frame.item_index, child_node, True, frame.depth
-    )
+    after = frame._replace(written=frame.written.with_value(text), child_node=child_node, any_written=True)
     return ScanState(Mode.AFTER_KEY, after, is_duplicate=text in frame.written)
 
 
@@ -181,16 +180,7 @@ def _scalar_ended(state: ScanState, mode: Mode, text: bytes, nodes: tuple[Unique
     if frame is None or not is_compared(frame, nodes):
         return ScanState(Mode.AFTER, frame)
     value = item_value(mode, text)
-    after = ScanFrame(
-        False,
-        frame.node,
-        frame.parent,
-        frame.written.with_value(value),
-        frame.item_index,
-        frame.child_node,
-        True,
-        frame.depth,
-    )
+    after = frame._replace(written=frame.written.with_value(value), any_written=True)
     return ScanState(Mode.AFTER, after, is_duplicate=value in frame.written)
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from grammars.values.json_scanner import Mode, ScanState, feed
 from grammars.values.watchers import UniqueNode
-from guided.watchers.json_scanner import Mode, ScanState, feed
 
 #: Nothing differs; everywhere arrays of different items; arrays of different items in an object's member alone.
 NODES: tuple[tuple[UniqueNode, ...], ...] = (
@@ -40,7 +40,7 @@ def _seen(scan: ScanState) -> Any:
     frame = scan.frame
     while frame is not None:
         frames.append(
-            (frame.is_object, frame.node, list(frame.written), frame.index, frame.child_node, frame.any_written)
+            (frame.is_object, frame.node, list(frame.written), frame.item_index, frame.child_node, frame.any_written)
         )
         frame = frame.parent
     return scan.mode, scan.text, scan.escaped, frames
@@ -53,9 +53,12 @@ def test_a_text_may_be_cut_anywhere(nodes: tuple[UniqueNode, ...]) -> None:
         text = json.dumps(made_up(draw), ensure_ascii=draw.random() < 0.5).encode()
         cut = draw.randrange(len(text) + 1)
         whole = feed(ScanState(), text, nodes)
-        assert _seen(feed(feed(ScanState(), text[:cut], nodes), text[cut:], nodes)) == _seen(whole), (text, cut)
+        begun = feed(ScanState(), text[:cut], nodes)
+        assert _seen(feed(begun, text[cut:], nodes)) == _seen(whole), (text, cut)
         bytewise = ScanState()
-        for byte in text:
+        for at, byte in enumerate(text):
+            if at == cut:
+                assert _seen(bytewise) == _seen(begun), (text, cut)
             bytewise = feed(bytewise, bytes((byte,)), nodes)
         assert _seen(bytewise) == _seen(whole), text
 
