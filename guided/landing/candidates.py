@@ -163,7 +163,9 @@ class Candidates:
                 return found
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
-                    return [Candidate((0x22,))]
+                    is_item = scan.mode is Mode.STRING and scan.frame is not None and not scan.frame.is_object
+                    words = self._string_ends(matcher, mask, classes, _QUOTE) if is_item else []  # it may be contained
+                    return [*words, Candidate((0x22,))]
                 if found := self._string_ends(matcher, mask, classes, _QUOTE):
                     return found
                 some = classes.of(matcher, mask)

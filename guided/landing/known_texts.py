@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from grammars.json_schema.document.string_formats import FORMATS
@@ -119,13 +120,14 @@ def patterns_in(plan: Plan) -> Iterator[str]:
 
 
 def string_texts(plan: Plan) -> tuple[str, ...]:
-    """Return short strings, one for each format and pattern of a plan's schemas, tags and tools.
+    """Return short strings, one for each format and pattern of a plan's schemas, tags and tools, and what is contained.
 
     A string for several patterns of one schema matches them all.
     """
     patterns = dict.fromkeys(found for schema in schemas_of(plan) for found in reversed([*_patterns(schema)]))
     patterns |= dict.fromkeys((pattern,) for pattern in patterns_in(plan))
     words = [_word(*found) for found in list(patterns)[:_MOST_WORDS]]
+    words += islice((word for schema in schemas_of(plan) for word in _contained(schema)), _MOST_WORDS)
     return tuple(dict.fromkeys(word for word in words if word is not None and len(word) <= _LONGEST))
 
 
@@ -191,6 +193,14 @@ def schemas_of(plan: Plan) -> Iterator[Any]:
         yield from (response.schema, *response.documents.values())
         yield from schemas_in(response.kind, response.source)
     yield from (tool.parameters for tool in plan.tools)
+
+
+def _contained(schema: Any) -> Iterator[str]:
+    """The constant strings that arrays anywhere in a schema must contain."""
+    for node in objects_in([node["contains"] for node in objects_in(schema) if "contains" in node]):
+        listed = node.get("enum")
+        some = (node.get("const"), *(listed if isinstance(listed, list | tuple) else ()))
+        yield from (value for value in some if isinstance(value, str))
 
 
 def _patterns(schema: Any) -> Iterator[tuple[str, ...]]:
