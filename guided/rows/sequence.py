@@ -172,7 +172,7 @@ class RowSequence:
             if forced:
                 self.state.commit_forced(token)
             else:
-                self.state.commit((token,))
+                self.state.commit(token)
         except BaseException as error:
             self._fail(error, token)
             return

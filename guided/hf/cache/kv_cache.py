@@ -181,7 +181,7 @@ class RowKV(CachedRows):
         keep = keep if isinstance(keep, int) else max(1, *keep)
         columns = Columns(self._lengths(), [len(chunk) for chunk in chunks])
         device = self._forward.device
-        ids = on_device([[0] * (columns.queries - len(chunk)) + [*chunk] for chunk in chunks], torch.long, device)
+        ids = columns.send(chunks, device)
         inputs: dict[str, Any] = {}
         if self._forward.takes_positions:
             inputs["position_ids"] = columns.positions(device)

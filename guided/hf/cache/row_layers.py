@@ -43,12 +43,30 @@ class Columns:
         self.even = len(set(lengths)) == 1 and len(set(counts)) == 1
         self._counts = list(counts)
         self._places: dict[tuple[torch.device, int, int], torch.Tensor] = {}
+        self._positions: torch.Tensor | None = None
+        self._columns: torch.Tensor | None = None  # of the new tokens, -1 for padding
+
+    def send(self, chunks: Sequence[Sequence[int]], device: torch.device) -> torch.Tensor:
+        """Return the ids of ``chunks`` as int64 ``[rows, queries]``; where they go is sent in the same copy."""
+        ids = [[0] * (self.queries - len(chunk)) + [*chunk] for chunk in chunks]
+        if self.even:
+            return on_device(ids, torch.long, device)
+        sent, self._columns = on_device([ids, self._placed()], torch.long, device).unbind()
+        return sent
 
     def positions(self, device: torch.device) -> torch.Tensor:
         """int64 ``[rows, queries]``: the position of each query in its row; 0 for padding."""
-        if self.even:
-            return torch.arange(self.lengths[0], self.total, device=device).expand(len(self.lengths), -1)
-        return on_device(self._placed(0), torch.long, device)
+        if self._positions is None and self.even:
+            at = torch.arange(self.lengths[0], self.total, device=device)
+            self._positions = at.expand(len(self.lengths), -1)
+        elif self._positions is None:
+            self._positions = self._sent(device).clamp(min=0)
+        return self._positions
+
+    def _sent(self, device: torch.device) -> torch.Tensor:
+        if self._columns is None:
+            self._columns = on_device(self._placed(), torch.long, device)
+        return self._columns.to(device, non_blocking=True)
 
     def places(self, stored: torch.Tensor) -> torch.Tensor:
         """int64 ``[rows * heads * queries]``: where each new state goes in ``stored``, as vectors one after the other.
@@ -58,14 +76,15 @@ class Columns:
         rows, heads, capacity, _ = stored.shape
         key = (stored.device, heads, capacity)
         if key not in self._places:
-            columns = on_device(self._placed(capacity - 1), torch.long, stored.device)
+            columns = self._sent(stored.device)
+            columns = columns.masked_fill(columns < 0, capacity - 1)
             first = torch.arange(rows * heads, device=stored.device).view(rows, heads, 1) * capacity
             self._places[key] = (first + columns[:, None]).flatten()
         return self._places[key]
 
-    def _placed(self, padding: int) -> list[list[int]]:
+    def _placed(self) -> list[list[int]]:
         return [
-            [padding] * (self.queries - count) + list(range(length, length + count))
+            [-1] * (self.queries - count) + list(range(length, length + count))
             for length, count in zip(self.lengths, self._counts, strict=True)
         ]
 

@@ -78,10 +78,12 @@ class GuidanceProcessor(_OfSession, LogitsProcessor):
         try:
             if not session.read(input_ids, scores.shape[-1]):
                 return scores
-            masks = session.masks()
             if not scores.is_cpu:
-                out = session.link(scores.device).apply(scores, masks, session.is_done())
+                link = session.link(scores.device)  # first: masks are written into its memory
+                masks = session.masks()
+                out = link.apply(scores, masks, session.is_done() if len(masks) < len(session.rows) else ())
                 return narrow(session.rows, out) if session.has_budgets else out
+            masks = session.masks()
             if not masks:
                 return scores
             out = session.host.apply(scores, masks, in_place=session.in_place)

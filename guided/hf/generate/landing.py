@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from guided.hf.masks.apply import RESCUE
+from guided.hf.masks.transfer import on_device
 from guided.rows.alone import alone
 from guided.rows.beams import Row
 from guided.rows.sequence import RowSequence
@@ -20,31 +21,40 @@ _TRIED = 50
 
 def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
     """Take the tokens that budgets forbid out of ``masked`` float ``[rows, vocab]``, the scores under the masks."""
+    near: dict[int, RowSequence] = {}
     for r, row in enumerate(rows):
         if isinstance(row, RowSequence) and row.landing is not None and row.is_landing():
             mask = row.token_mask()
             if mask is not None and mask.forced is None:
-                masked[r] = alone(row.fail, masked[r], _narrowed, row, masked[r])
+                near[r] = row
+    if not near:
+        return masked
+    scores = masked[on_device(list(near), torch.long, masked.device)]
+    best, ids = scores.topk(min(_TRIED, scores.shape[-1]))
+    first = scores.argmax(dim=-1, keepdim=True)  # of equal scores the first one
+    # Doubles hold both exactly, so that the host waits once, whatever the number of rows.
+    for (r, row), found in zip(near.items(), torch.cat([best.double(), ids, first], dim=-1).tolist(), strict=True):
+        masked[r] = alone(row.fail, masked[r], _narrowed, row, masked[r], found)
     return masked
 
 
-def _narrowed(row: RowSequence, scores: torch.Tensor) -> torch.Tensor:
+def _narrowed(row: RowSequence, scores: torch.Tensor, found: list[float]) -> torch.Tensor:
+    """Return ``scores`` float ``[vocab]`` of a row; ``found`` are its best scores, their ids, and its own token."""
     assert row.landing is not None
     effort = row.landing.step_effort()
-    top = scores.topk(min(_TRIED, len(scores)))
-    ids = [i for i, score in zip(top.indices.tolist(), top.values.tolist(), strict=True) if score > -torch.inf]
-    own = int(scores.argmax())  # of equal scores the first one
+    tried = len(found) // 2
+    best = [score for score in found[:tried] if score > -torch.inf]
+    ids, own = [int(i) for i in found[tried : tried + len(best)]], int(found[-1])
     safe = [i for i in ids if row.lands(i, effort, is_own=i == own)]
     # The path's next token is one of many: it stays only where nothing else is left.  Tokens that were not tried are
     # masked, also if all that were tried pass.
     nearest = None if safe else row.landing_token()
     if (nearest is None and not safe) or (len(safe) == len(ids) < _TRIED):
         return scores
-    if own not in safe and scores[own] > scores[ids[-1]]:  # drafts are asked about with equal scores: no choice
+    if own not in safe and best[0] > best[-1]:  # drafts are asked about with equal scores: no choice
         row.note_landing(own)
-    kept = torch.tensor(safe if nearest is None else [*safe, nearest], device=scores.device)
+    kept = on_device(safe if nearest is None else [nearest], torch.long, scores.device)
     out = torch.full_like(scores, -torch.inf)
-    out[kept] = scores[kept]
-    if not safe and scores[nearest] == -torch.inf:
-        out[nearest] = RESCUE
+    left = scores[kept]
+    out[kept] = left if nearest is None else left.masked_fill(left == -torch.inf, RESCUE)
     return out

@@ -31,10 +31,15 @@ def land(
     A refused token gets the score -inf in ``scores`` float ``[rows, vocab]``, and another token is drawn; in effect the
     token is drawn from all that are not refused.  Rows far from their budgets cost nothing.
     """
-    for i, answer in enumerate(answers):
-        sequence = answer.sequence if answer is not None else None
-        if isinstance(sequence, RowSequence) and sequence.landing is not None and sequence.is_landing() and sound[i]:
-            token = int(tokens[i])
+    landing = {
+        i: answer.sequence
+        for i, answer in enumerate(answers)
+        if answer is not None and isinstance(answer.sequence, RowSequence) and answer.sequence.is_landing()
+    }
+    chosen = torch.where(sound, tokens, -1).tolist() if landing else []  # one wait, whatever the number of rows
+    for i, sequence in landing.items():
+        token = chosen[i]
+        if token >= 0:
             landed = alone(sequence.fail, token, _landed, rows[i], scores[i], token, sequence)
             if landed != token:
                 tokens[i] = landed

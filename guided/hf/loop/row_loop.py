@@ -34,6 +34,9 @@ from special_tokens.errors import ModelError
 
 __all__ = ["RowLoop", "Step"]
 
+#: Added to the token of a row on its way to the host: its scores are not sound; criteria end it.
+_UNSOUND, _ENDED = 1 << 32, 1 << 33
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -252,9 +255,9 @@ class RowLoop:
             record = partial(recorder.record, raw, scores, tokens)
             numbers = [row.number if row.recorder is recorder and not row.is_done else -1 for row in active]
             together([answer.fail for answer in answers], record, numbers, -1)
-        host = self._on_host(tokens, sound)
-        self.masks.count(answers, host[3:] or None)
-        self._commit(active, host, step)
+        marked = self._on_host(tokens, sound)
+        self.masks.count(answers, marked)
+        self._commit(active, marked, step)
 
     def _newest(self, logits: torch.Tensor, places: Sequence[int]) -> torch.Tensor:
         """Return a float32 copy ``[rows, vocab]`` of the logits of the next token of the rows at ``places``."""
@@ -294,36 +297,30 @@ class RowLoop:
         history = self.cache.history
         return history if newest is None else torch.cat([history, newest[:, None]], dim=-1)
 
-    def _on_host(self, tokens: torch.Tensor, sound: torch.Tensor) -> list[list[int]]:
-        """Return on the host: tokens, which are sound, which rows ``criteria`` end, the masks' effects if needed."""
-        if tokens.is_cpu and not self.criteria:
-            return [tokens.tolist(), sound.tolist(), [0] * len(tokens)]
-        ended = torch.zeros_like(sound)
+    def _on_host(self, tokens: torch.Tensor, sound: torch.Tensor) -> list[int]:
+        """Return the tokens on the host, with what else is known of a row added: see `_UNSOUND` and `RowMasks.mark`."""
+        marked = torch.add(tokens, sound.logical_not(), alpha=_UNSOUND)
         for criterion in self.criteria:
-            ended |= criterion(self._history(tokens), None)
-        parts = [torch.stack([tokens, sound.long(), ended.long()])]
-        effects = self.masks.effects()
-        if effects is not None:
-            parts.append(effects)
-        found: list[list[int]] = torch.cat(parts).tolist()
+            marked |= criterion(self._history(tokens), None) * _ENDED
+        found: list[int] = self.masks.mark(marked).tolist()
         return found
 
-    def _commit(self, rows: Sequence[LoopRow], host: list[list[int]], step: Step) -> None:
+    def _commit(self, rows: Sequence[LoopRow], marked: Sequence[int], step: Step) -> None:
         """Commit the tokens of `_on_host` and those forced after them; all are then pending, and in ``step``."""
-        for row, token, is_sound, is_ended in zip(rows, *host[:3], strict=True):
+        for row, number in zip(rows, marked, strict=True):
             row.pending = []
             if row.is_done:
                 continue
-            if not is_sound:
+            if number & _UNSOUND:
                 row.answer.fail(not_numbers(f"row {row.number}"))
                 continue
-            size = len(row.answer.tokens)
+            size, token = len(row.answer.tokens), number & (_UNSOUND - 1)
             row.answer.push(token)
             if len(row.answer.tokens) > size:
                 row.pending = [token]
                 row.sampler.commit([token])
                 step.add(row, [token])
-            if is_ended:
+            if number & _ENDED:
                 row.max_tokens = len(row.answer.tokens)
         for row in rows if self.places is not None else ():
             if row.pending:

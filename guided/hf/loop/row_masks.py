@@ -8,7 +8,7 @@ import torch
 
 from guided.bitmask import num_words
 from guided.engine.engine import Engine
-from guided.hf.masks.accelerator import DeviceLink
+from guided.hf.masks.accelerator import OVERRIDDEN, RESCUED, UNSOUND, DeviceLink
 from guided.hf.masks.apply import RowMask
 from guided.hf.masks.cpu import HostLink
 from guided.hf.masks.logits_check import not_numbers
@@ -16,6 +16,8 @@ from guided.rows.answer import RowAnswer
 from guided.rows.sequence import RowSequence
 
 __all__ = ["RowMasks"]
+
+_EFFECTS = (OVERRIDDEN, RESCUED, UNSOUND)
 
 
 class RowMasks:
@@ -26,7 +28,7 @@ class RowMasks:
         self._device = device
         self._host = HostLink() if device.type == "cpu" else None
         self._link: DeviceLink | None = None
-        self._shape = (0, 0)
+        self._rows: Sequence[RowAnswer | None] = ()  # those of the link
         self._masks: list[RowMask] = []
 
     def apply(self, scores: torch.Tensor, rows: Sequence[RowAnswer | None], *, in_place: bool) -> torch.Tensor:
@@ -34,6 +36,7 @@ class RowMasks:
 
         With ``in_place`` the masks are written into the scores themselves.
         """
+        link = self._link_of(rows) if self._host is None else None
         self._masks = []
         for i, row in enumerate(rows):
             mask = row.token_mask() if row is not None else None
@@ -43,29 +46,36 @@ class RowMasks:
             return scores
         if self._host is not None:
             return self._host.apply(scores, self._masks, in_place=in_place)
-        return self._device_link(len(rows)).apply(scores, self._masks, [False] * len(rows))
+        assert link is not None
+        return link.apply(scores, self._masks, [False] * len(rows))
 
-    def _device_link(self, num_rows: int) -> DeviceLink:
-        most = max(len(mask.ends) for mask in self._masks)
-        if self._link is None or self._shape[0] != num_rows or self._shape[1] < most:
-            self._shape = (num_rows, max(most, self._shape[1], 1))
-            self._link = DeviceLink(self._device, num_rows, num_words(self._engine.vocab_size), self._shape[1])
+    def _link_of(self, rows: Sequence[RowAnswer | None]) -> DeviceLink | None:
+        """Return the link of these very rows, into whose memory their masks are written; None if none is guided."""
+        if rows != self._rows:
+            guided = {i: row.sequence for i, row in enumerate(rows) if row and isinstance(row.sequence, RowSequence)}
+            self._rows, self._link = list(rows), None
+            if guided:
+                most = max(len(sequence.plan.end_ids()) for sequence in guided.values())
+                self._link = DeviceLink(self._device, len(rows), num_words(self._engine.vocab_size), max(1, most))
+                for i, sequence in guided.items():
+                    self._link.lend(i, sequence.state)
         return self._link
 
-    def effects(self) -> torch.Tensor | None:
-        """Return the effects of the last masks, int64 ``[3, rows]`` on the device: overridden, rescued, NaN.
+    def mark(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return ``tokens`` int64 ``[rows]`` with the effects of the last masks that are on the device, for `count`."""
+        return self._link.mark(tokens) if self._link is not None and self._masks else tokens
 
-        None if the host has them already.  The caller copies them to the host with the tokens, for `count`.
+    def count(self, rows: Sequence[RowAnswer], marked: Sequence[int]) -> None:
+        """Count the effects of the masks in ``rows``; a row that had no sound scores fails.
+
+        ``marked`` are the tokens of `mark` on the host.
         """
-        return self._link.effects() if self._link is not None and self._masks else None
-
-    def count(self, rows: Sequence[RowAnswer], effects: Sequence[Sequence[int]] | None) -> None:
-        """Count the effects of the masks in ``rows``; a row that had no sound scores fails."""
         for mask in self._masks:
             sequence = rows[mask.row].sequence
             assert isinstance(sequence, RowSequence)
-            if effects is not None:
-                mask.overridden, mask.rescued, mask.unsound = (bool(part[mask.row]) for part in effects)
+            if self._host is None:
+                found = marked[mask.row]
+                mask.overridden, mask.rescued, mask.unsound = (bool(found & effect) for effect in _EFFECTS)
             if mask.unsound or mask.error is not None:
                 sequence.fail(mask.error or not_numbers(f"row {sequence.row}"))
             else:

@@ -19,14 +19,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guided.hf.masks.apply import RESCUE, RowMask, bool_mask, lowest
+from grammars.plan.plan import SENTINELS
+from guided.bitmask import num_words
+from guided.hf.masks.apply import RESCUE, RowMask, Words, bool_mask, lowest
 from guided.hf.masks.transfer import host_buffer
+from guided.state.state import GuidanceState
 from special_tokens.errors import ModelError
 
-__all__ = ["DeviceLink", "Seen"]
+__all__ = ["OVERRIDDEN", "RESCUED", "UNSOUND", "DeviceLink", "Seen"]
 
 #: The flags of a row: unguided; masked; failed, so that its scores do not count; guided and ended; unguided and ended.
 _FREE, _MASKED, _IMPOSED, _ENDED, _DONE = range(5)
+#: Words after those of a mask, for the engine's sentinels.
+_ROOM = num_words(SENTINELS)
+#: Added to the token of a row whose scores were NaN.
+_NAN = -(1 << 40)
+#: The effects of a mask, added to the token of a row: the best score was masked; no legal token had a score; some score
+#: was NaN.
+OVERRIDDEN, RESCUED, UNSOUND = 1 << 34, 1 << 35, 1 << 36
 
 
 class Seen:
@@ -56,86 +66,175 @@ def _version(tensor: torch.Tensor) -> int:
     return -1 if tensor.is_inference() else int(tensor._version)
 
 
+class Steps:
+    """The best legal scores and the best of all scores of each step, kept on the device until they are asked for.
+
+    What the host knows of the rows of a step is kept next to them, so that `counts` are worked out on the host.
+    """
+
+    def __init__(self, device: torch.device, num_rows: int) -> None:
+        self._device = device
+        self._scores: torch.Tensor | None = None  # [steps, 2, rows]
+        self._is_masked = np.zeros(num_rows, dtype=np.bool_)
+        self._bound = np.full(num_rows, np.nan)
+        self._highest = np.full(num_rows, RESCUE)  # the highest score of a row that no score is left to
+        self._flags = np.full(num_rows, _FREE)
+        self._is_new = True  # whether the arrays above have changed since the last step
+        #: of steps: the numbers of their rows; of changes of the order between them: the parents of the rows
+        self._log: list[tuple[NDArray[Any], ...] | list[int]] = []
+        self._num_steps = 0
+        self.has_ends = False  #: whether some row could end in the last step
+        self.has_ended = False  #: whether some row had ended before it, other than by a token
+        self.is_mixed = False  #: whether some row was not masked as usual
+
+    def note(self, row: int, flag: int, bound: float, has_end: bool) -> None:
+        """Note the numbers of a row that are those of the next step on."""
+        if not self._is_new:
+            self._is_masked, self._bound = self._is_masked.copy(), self._bound.copy()
+            self._highest, self._is_new = self._highest.copy(), True
+        self._is_masked[row], self._bound[row] = flag == _MASKED, bound
+        self._highest[row] = RESCUE / 2 if has_end else RESCUE
+        self._flags[row] = flag
+
+    def add(self, scores: torch.Tensor, masked: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the best of each row of ``masked``, which holds no NaN, and of ``scores``, NaN where any score is."""
+        if self._is_new:
+            self.has_ends = bool((self._highest > RESCUE).any())
+            self.has_ended = bool((self._flags >= _IMPOSED).any())
+            self.is_mixed = not self._is_masked.all()
+            self._is_new = False
+        kept, number = self._scores, self._num_steps
+        if kept is None or number == len(kept) or kept.dtype is not masked.dtype:
+            room = masked.new_empty((max(64, number), 2, len(masked)))
+            kept = self._scores = room if kept is None else torch.cat([kept[:number].to(room.dtype), room])
+        self.last = best, top = kept[number].unbind()
+        torch.amax(masked, dim=-1, out=best)
+        torch.amax(scores, dim=-1, out=top)
+        self._log.append((self._is_masked, self._bound, self._highest))
+        self._num_steps += 1
+        return best, top
+
+    def permute(self, parents: Sequence[int]) -> None:
+        """Row ``i`` continues row ``parents[i]`` from here on."""
+        self._log.append(list(parents))
+
+    def counts(self) -> list[list[int]]:
+        """Return the numbers of overridden and of rescued steps, per row; waits for the device."""
+        counts = np.zeros((2, len(self._flags)), dtype=np.int64)
+        scores: Any = [] if self._scores is None else self._scores[: self._num_steps].double().cpu().numpy()
+        at = 0
+        for found in self._log:
+            if isinstance(found, list):
+                counts = counts[:, found]
+                continue
+            is_masked, bound, highest = found
+            best, top = scores[at]
+            dead = best <= bound
+            counts += is_masked & np.stack([top > np.where(dead, highest, best), dead & (top == top)])
+            at += 1
+        numbers: list[list[int]] = counts.tolist()
+        return numbers
+
+
 class DeviceLink:
-    """Rows ``[rows]`` on one device; ``num_words`` is a mask's width and ``num_ends`` the most ids that end a row."""
+    """Rows ``[rows]`` on one device; ``num_words`` is a mask's width and ``num_ends`` the most ids that end a row.
+
+    What the host sends lies in one buffer, a row of it for each row: the words of its mask, which the engine may write
+    there itself (`lend`), room for the engine's sentinels, the ids that would end the row (-1 where there are fewer,
+    first the one that is preferred), the score up to which no score is left to it, NaN in a row without a mask, and its
+    flag.  The buffer is written only after the host has waited for the tokens that were chosen from what was sent.
+    """
 
     def __init__(self, device: torch.device, num_rows: int, num_words: int, num_ends: int) -> None:
         self.device = device
         self._num_words = num_words
-        self._num_ends = num_ends
         self._num_rows = num_rows
+        self._ends = slice(num_words + _ROOM, num_words + _ROOM + num_ends)
+        self._make_buffer()
         places = torch.arange(8, dtype=torch.uint8, device=device)
         self._bits = torch.ones(8, dtype=torch.uint8, device=device) << places
-        self._numbers: dict[torch.dtype, tuple[torch.Tensor, torch.Tensor]] = {}  # -inf and `RESCUE`
-        self._counts = torch.zeros((2, num_rows), dtype=torch.int32, device=device)
-        self._effects: torch.Tensor | None = None  # of the last masks, bool [rows, 3]: overridden, rescued, NaN
+        self._forbidden: dict[torch.dtype, torch.Tensor] = {}
+        self._steps = Steps(device, num_rows)
         self._packed: torch.Tensor | None = None
         self._unsound: torch.Tensor | None = None  # rows of the last step with NaN that the host has not read yet
-        self._sent: torch.Tensor | None = None  # keeps the host's memory alive while it is being copied
-        self._arriving: tuple[Seen, torch.Tensor, Any] | None = None
+        self._tokens = host_buffer((num_rows,), torch.int64, device)
+        self._event: Any = None
+        self._arriving: Seen | None = None
+
+    def _make_buffer(self) -> None:
+        self._host = host_buffer((self._num_rows, self._ends.stop + 2), torch.int32, self.device)
+        self._rows: NDArray[np.int32] = self._host.numpy()
+        self._lent: list[Words | None] = [None] * self._num_rows  # the words that the engine writes here itself
+        self._known: list[tuple[int, Sequence[int]] | None] = [None] * self._num_rows  # flags and ends that are there
+        self._kind: tuple[int, torch.dtype] | None = None  # of the scores for which they are
+
+    def lend(self, row: int, state: GuidanceState) -> None:
+        """Let the engine write the masks of ``row`` where they are sent from, as long as it stays that row's."""
+        size = state.mask_bytes
+        if size <= 4 * (self._num_words + _ROOM):
+            self._lent[row] = state.lend(self._rows[row].data.cast("B")[:size])
 
     # -- masks
 
     def apply(self, scores: torch.Tensor, masks: Sequence[RowMask], done: Sequence[bool]) -> torch.Tensor:
-        """Return what `guided.hf.masks.apply.apply_masks` returns, for scores ``[rows, vocab]`` on this device."""
+        """Return what `guided.hf.masks.apply.apply_masks` returns, for scores ``[rows, vocab]`` on this device.
+
+        ``done`` says which rows without a mask have ended.
+        """
+        scores = scores.detach() if scores.requires_grad else scores
         width, dtype = scores.shape[-1], scores.dtype
         if width < 32 * self._num_words:
             _check_width(masks, width)
-        self._sent = self._pack(masks, done, width, dtype)
-        packed = self._packed = self._sent.to(self.device, non_blocking=True)
-        flag, index = packed[:, -1:], packed[:, -2:-1]
-        bound = packed[:, -5:-4].view(torch.float32)
-        highest, score = packed[:, -4:-2].view(torch.float32).to(dtype).split(1, dim=-1)
-        forbidden, rescue = self._numbers_of(dtype)
+        self._pack(masks, done, width, dtype)
+        packed = self._packed = self._host.to(self.device, non_blocking=True)
+        steps = self._steps
+        bound = packed[:, -2:-1].view(torch.float32)
+        if dtype not in self._forbidden:
+            self._forbidden[dtype] = torch.full((), -math.inf, dtype=dtype, device=self.device)
         allowed = self._allowed(packed, width)
-        masked = torch.where(allowed & (scores == scores), scores, forbidden)  # without NaN
-        best = masked.amax(dim=-1, keepdim=True)
-        top = scores.amax(dim=-1, keepdim=True)  # NaN where any score is
-        dead = best <= bound
-        imposed = torch.where(allowed, rescue, forbidden).scatter_(1, index.long(), score)
-        out = torch.where(dead, imposed, masked)
-        has_nan = top != top
-        effects = torch.cat([top > torch.where(dead, highest, best), dead > has_nan, has_nan], dim=-1)
-        self._effects = effects & (flag == _MASKED)
-        self._unsound = self._effects[:, 2]
-        self._counts += self._effects[:, :2].T
+        out = torch.where(allowed, scores, self._forbidden[dtype])
+        out.nan_to_num_(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
+        best, top = steps.add(scores, out)
+        dead = best[:, None] <= bound
+        out.masked_fill_(allowed & dead, RESCUE)
+        if steps.has_ends:
+            end = packed[:, self._ends.start : self._ends.start + 1].long()
+            at = end.clamp(min=0)
+            out.scatter_(1, at, out.gather(1, at).masked_fill_(dead & (end >= 0), RESCUE / 2))
+        self._unsound = top != top  # NaN where any score is
+        if steps.is_mixed:
+            self._unsound &= packed[:, -1] == _MASKED
         return out if len(masks) == self._num_rows else torch.where(bound.isnan(), scores, out)
 
-    def _pack(self, masks: Sequence[RowMask], done: Sequence[bool], width: int, dtype: torch.dtype) -> torch.Tensor:
-        """Return int32 ``[rows, n]`` on the host, all that the device needs of each row.
-
-        Mask words; open end ids (-1 where there are fewer); three floats and an id for a row that no score is left to,
-        and the flag.  The floats: the best score up to which that is so, NaN in a row without a mask; the highest score
-        that it gets then; that of the id.
-        """
-        words, first = self._num_words, self._num_words + self._num_ends
-        host = host_buffer((self._num_rows, first + 5), torch.int32, self.device)
-        rows = host.numpy()
-        rows[:, words:first] = -1
-        floats = np.full((self._num_rows, 3), np.nan, dtype=np.float32)
-        ids, flags = [0] * self._num_rows, [_DONE if flag else _FREE for flag in done]
-        least = max(lowest(dtype), float(np.finfo(np.float32).min))
+    def _pack(self, masks: Sequence[RowMask], done: Sequence[bool], width: int, dtype: torch.dtype) -> None:
+        """Write what the device must know of each row; in most steps only masks have changed."""
+        if self._kind != (width, dtype):
+            self._kind, self._known = (width, dtype), [None] * self._num_rows
+        lent, known = self._lent, self._known
         for mask in masks:
-            at, ends = mask.row, mask.ends
-            rows[at, :words] = mask.words
-            flags[at] = _IMPOSED if mask.is_imposed else _ENDED if mask.has_ended else _MASKED
-            bound = math.inf if mask.is_imposed else least
-            if ends and ends[0] < width:
-                ids[at], floats[at] = ends[0], (bound, RESCUE / 2, RESCUE / 2)
-            else:
-                floats[at] = bound, RESCUE, RESCUE if mask.words[0] & 1 else -math.inf
-            if flags[at] == _MASKED:
-                rows[at, words : words + len(ends)] = ends
-        rows[:, first : first + 3] = floats.view(np.int32)
-        rows[:, -2], rows[:, -1] = ids, flags
-        return host
+            row = mask.row
+            if mask.words is not lent[row]:
+                self._rows[row, : self._num_words] = mask.words
+            flag = _IMPOSED if mask.is_imposed else _ENDED if mask.has_ended else _MASKED
+            if known[row] != (flag, mask.ends):
+                known[row] = flag, mask.ends
+                least = max(lowest(dtype), float(np.finfo(np.float32).min))
+                ends = [end if i or end < width else -1 for i, end in enumerate(mask.ends)]
+                self._note(row, flag, math.inf if mask.is_imposed else least, ends)
+        if len(masks) < self._num_rows:
+            for row in set(range(self._num_rows)).difference(mask.row for mask in masks):
+                flag = _DONE if done[row] else _FREE
+                if known[row] != (flag, ()):
+                    known[row] = flag, ()
+                    self._note(row, flag, math.nan, ())
 
-    def _numbers_of(self, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-        found = self._numbers.get(dtype)
-        if found is None:
-            made = [torch.full((), number, dtype=dtype, device=self.device) for number in (-math.inf, RESCUE)]
-            found = self._numbers[dtype] = made[0], made[1]
-        return found
+    def _note(self, row: int, flag: int, bound: float, ends: Sequence[int]) -> None:
+        """Write the numbers of a row."""
+        numbers = self._rows[row]
+        numbers[self._ends] = -1
+        numbers[self._ends.start : self._ends.start + len(ends)] = ends
+        numbers[-2:-1].view(np.float32)[0], numbers[-1] = bound, flag
+        self._steps.note(row, flag, bound, bool(ends) and ends[0] >= 0)
 
     def _allowed(self, packed: torch.Tensor, width: int) -> torch.Tensor:
         """The masks as bool ``[rows, width]``: a byte for each token on the way, not a number."""
@@ -154,39 +253,33 @@ class DeviceLink:
         assert self._packed is not None
         assert self._unsound is not None
         newest = input_ids[:, -1]
-        self._fetch(input_ids, newest)
-        ends = self._packed[:, self._num_words : self._num_words + self._num_ends]
-        return (ends == newest[:, None]).any(dim=-1) | (self._packed[:, -1] >= _IMPOSED) | self._unsound
+        self._tokens.copy_(torch.add(newest, self._unsound, alpha=_NAN), non_blocking=True)  # 8 bytes a row
+        self._event = self._event or _event(self.device)
+        self._event.record()
+        self._arriving = Seen(input_ids)
+        ended = (self._packed[:, self._ends] == newest[:, None]).any(dim=-1) | self._unsound
+        return ended | (self._packed[:, -1] >= _IMPOSED) if self._steps.has_ended else ended
 
     @property
     def can_end(self) -> bool:
         """Whether a step was masked here and `ended` was not called for it yet."""
         return self._packed is not None and self._arriving is None
 
-    def _fetch(self, input_ids: torch.Tensor, newest: torch.Tensor) -> None:
-        assert self._unsound is not None
-        host = host_buffer((self._num_rows,), torch.int64, self.device)
-        host.copy_(torch.where(self._unsound, ~newest, newest), non_blocking=True)  # 8 bytes a row
-        event = _event(self.device)
-        event.record()
-        self._arriving = (Seen(input_ids), host, event)
-
-    def newest(self, input_ids: torch.Tensor | None = None) -> tuple[NDArray[np.int64], NDArray[np.bool_]] | None:
+    def newest(self, input_ids: torch.Tensor | None = None) -> tuple[list[int], list[int]] | None:
         """Wait for the copy that `ended` started and return it, once; None if ``input_ids`` is another history.
 
-        The tokens, int64 ``[rows]``, and which rows' scores were NaN, bool ``[rows]``.
+        The tokens of all rows, and the numbers of the rows whose scores were NaN.
         """
-        if self._arriving is None:
+        seen, self._arriving = self._arriving, None
+        if seen is None or (input_ids is not None and not seen.is_same(input_ids)):
             return None
-        seen, host, event = self._arriving
-        self._arriving = None
-        if input_ids is not None and not seen.is_same(input_ids):
-            return None
-        event.synchronize()
+        self._event.synchronize()
         self._unsound = None
-        sent = host.numpy()
-        unsound = sent < 0
-        return np.where(unsound, ~sent, sent), unsound
+        tokens: list[int] = self._tokens.tolist()
+        unsound = [row for row, token in enumerate(tokens) if token < 0] if min(tokens) < 0 else []
+        for row in unsound:
+            tokens[row] -= _NAN
+        return tokens, unsound
 
     def take_unsound(self) -> torch.Tensor | None:
         """Return the rows whose scores were NaN in the last step, bool ``[rows]`` on the device, once.
@@ -196,26 +289,34 @@ class DeviceLink:
         unsound, self._unsound = self._unsound, None
         return unsound
 
-    def effects(self) -> torch.Tensor:
-        """Return the effects of the last masks, int64 ``[3, rows]`` on the device: overridden, rescued, NaN."""
-        assert self._effects is not None
-        return self._effects.T.to(torch.int64)
+    def mark(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return ``tokens`` int64 ``[rows]`` with the effects of the last masks added; only where a row has one."""
+        assert self._packed is not None
+        assert self._unsound is not None
+        best, top = self._steps.last
+        dead = best <= self._packed[:, -2].view(torch.float32)
+        highest = best.masked_fill(dead, RESCUE)
+        if self._steps.has_ends:
+            highest.masked_fill_(dead & (self._packed[:, self._ends.start] >= 0), RESCUE / 2)
+        for found, effect in ((top > highest, OVERRIDDEN), (dead > self._unsound, RESCUED), (self._unsound, UNSOUND)):
+            tokens = torch.add(tokens, found, alpha=effect)
+        return tokens
 
     def permute(self, parents: Sequence[int]) -> None:
         """Give row ``i`` the counters of row ``parents[i]``, which it continues."""
-        index = torch.tensor(parents, dtype=torch.long).to(self.device, non_blocking=True)
-        self._counts = self._counts[:, index]
+        if list(parents) != list(range(self._num_rows)):
+            self._steps.permute(parents)
+            self._make_buffer()  # the states of rows that have moved go on writing into the old one
 
     def counts(self) -> list[list[int]]:
         """Return the numbers of overridden and of rescued steps, per row; waits for the device."""
-        counts: list[list[int]] = self._counts.tolist()
-        return counts
+        return self._steps.counts()
 
 
 def _check_width(masks: Sequence[RowMask], width: int) -> None:
     """Raise `ModelError` for a row all of whose legal tokens lie past the scores: the model is another one."""
     for mask in masks:
-        if not bool(bool_mask(mask.words, width).any()):
+        if not mask.words[: width >> 5].any() and not bool(bool_mask(mask.words, width).any()):
             raise ModelError(
                 f"no token that row {mask.row} may write is within its {width} scores",
                 place="logits",

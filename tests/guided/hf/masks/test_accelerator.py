@@ -269,16 +269,15 @@ def test_launches_of_a_step_do_not_grow_with_rows_and_masks_are_sent_as_bits(
         masks = [RowMask(r, np.full(num_words(width), 77, np.int32), (2,)) for r in range(int(num_guided * num_rows))]
         scores, ids = torch.randn(num_rows, width), torch.zeros((num_rows, 3), dtype=torch.long)
         link.apply(scores, masks, [False] * num_rows)  # the first makes what all others use
-        buffers.clear()
         with Launches() as counted:
             link.apply(scores, masks, [False] * num_rows)
             link.ended(ids)
         launches[num_rows] = counted.number
-        to_device, to_host = buffers
+        to_device, to_host = sorted(buffers, reverse=True)  # once for all steps
         assert to_device <= num_rows * (width / 8 + 32)
         assert to_host == 8 * num_rows
     assert launches[2] == launches[16]
-    assert launches[2] <= (28 if num_guided == 1 else 30)
+    assert launches[2] <= (20 if num_guided == 1 else 25)
 
 
 # -- the implementations of one mask
