@@ -5,9 +5,10 @@
     python benchmarks/accelerator.py --only counts --only proofs
     python benchmarks/accelerator.py --device cpu --tiny      # the same code without a card: its times mean nothing
 
-Sections: ``generate`` (steps with our hooks and with xgrammar's processor, over unguided ones), ``loop`` (our decode
-loop over ``generate``), ``counts`` (waits, copies and kernels of a step), ``hidden`` (masks next to the forward),
-``more`` (kept rows, drafts, hidden states), ``serve`` (rows that are all there, tokens per second) and ``proofs``.
+Sections: ``generate`` (steps with our hooks and with xgrammar's processor, over unguided ones), ``counts`` (waits,
+copies and kernels of a step), ``loop`` (our decode loop over ``generate``), ``hidden`` (masks next to the forward),
+``serve`` (rows that are all there, tokens per second), ``more`` (kept rows, drafts, hidden states), ``proofs``, and
+``compiled`` (as ``generate``, with a static cache and a compiled forward).
 Models have random weights in real shapes, and are made to write given texts (`benchmarks/on_device`).  Ways alternate;
 a cell is the median with its 90 % interval and the number of rounds.
 
@@ -34,7 +35,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.json_schema_tables import table  # noqa: E402
-from benchmarks.on_device import measure, prove  # noqa: E402
+from benchmarks.on_device import measure, prove, serve  # noqa: E402
 from benchmarks.on_device.run import DeviceRun  # noqa: E402
 from benchmarks.on_device.timing import limited  # noqa: E402
 
@@ -75,14 +76,16 @@ class MeasuredSection:
 def sections() -> dict[str, MeasuredSection]:
     """Return the sections in the order in which they run: what may hang the card comes last."""
     over = "of generate (interval, rounds)"
+    steps = (
+        "model", "vocabulary", "rows", "unguided step, ms", "our hooks", "quiet", "xgrammar", "quiet, xgrammar",
+    )  # fmt: skip
     return {
-        "counts": MeasuredSection("Waits, copies and kernels", 0.1, measure.COUNT_HEAD, measure.count_rows),
         "generate": MeasuredSection(
-            "generate with hooks: a step over an unguided one", 0.3,
-            ("model", "vocabulary", "rows", "unguided step, ms", "our hooks", "xgrammar"), measure.generate_rows,
+            "generate with hooks: a step over an unguided one", 0.4, steps, measure.generate_rows
         ),
+        "counts": MeasuredSection("Waits, copies and kernels", 0.1, measure.COUNT_HEAD, measure.count_rows),
         "loop": MeasuredSection(
-            "Our loop: whole calls over generate with our hooks", 0.18,
+            "Our loop: whole calls over generate with our hooks", 0.15,
             ("answers", "rows", "tokens", "forwards", f"forwards {over[:11]}", "ms", f"wall / {over[3:]}"),
             measure.loop_rows,
         ),
@@ -91,15 +94,19 @@ def sections() -> dict[str, MeasuredSection]:
             ("way", "rows", "host, ms a step", "device idle, ms a step", "hidden, %", "host / wall, %"),
             measure.hidden_rows,
         ),
-        "more": MeasuredSection(
-            "Kept rows, drafts, hidden states", 0.1, ("call", "rows", "ms without", "wall / without"), measure.more_rows
-        ),
         "serve": MeasuredSection(
             "Rows that are all there: tokens per second", 0.1,
             ("rows", "plain generate", "our loop", "our wall / plain", "continuous batching", "the server's engine"),
-            measure.serve_rows,
+            serve.serve_rows,
+        ),
+        "more": MeasuredSection(
+            "Kept rows, drafts, hidden states", 0.06, ("call", "rows", "ms without", "wall / without"),
+            measure.more_rows,
         ),
         "proofs": MeasuredSection("Proofs", 0.14, prove.PROOF_HEAD, prove.proof_rows),
+        "compiled": MeasuredSection(
+            "generate with a static cache and a compiled forward", 0.1, steps, measure.compiled_rows
+        ),
     }  # fmt: skip
 
 

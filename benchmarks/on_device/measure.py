@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial, wraps
+from itertools import pairwise
 from typing import Any
 
 import torch
-from transformers import GenerationConfig
-from transformers.generation.configuration_utils import ContinuousBatchingConfig
+from transformers.generation.configuration_utils import CompileConfig
 
 from benchmarks.extraction_cases import extraction_cases
 from benchmarks.on_device.counts import COUNTS, per_step
@@ -24,7 +26,10 @@ from guided.hf.loop.row_masks import RowMasks
 from guided.hf.masks.accelerator import DeviceLink
 from guided.hf.masks.cpu import HostLink
 
-__all__ = ["COUNT_HEAD", "count_rows", "generate_rows", "hidden_rows", "loop_rows", "more_rows", "serve_rows"]
+__all__ = [
+    "COUNT_HEAD", "compiled_options", "compiled_rows", "count_rows", "generate_rows", "hidden_rows", "loop_rows",
+    "more_rows", "own_loop",
+]  # fmt: skip
 
 Cells = Sequence[object]
 
@@ -34,47 +39,85 @@ Cells = Sequence[object]
 
 def generate_rows(run: DeviceRun, seconds: float) -> Iterator[Cells]:
     """Steps of ``generate`` with our hooks and with xgrammar's processor, over those without either."""
-    cases = [("Qwen3-0.6B", "qwen3", rows) for rows in (1, 8, 32, 128)]
-    cases += [("Qwen3-0.6B", "smollm2", 32), ("Llama-3-8B", "qwen3", 1), ("Llama-3-8B", "qwen3", 32)]
+    # The cases that differ by little get most of the time.
+    cases = [("Qwen3-0.6B", "qwen3", rows, part) for rows, part in ((1, 5), (32, 5), (128, 4), (8, 2))]
+    cases += [("Qwen3-0.6B", "smollm2", 32, 2), ("Llama-3-8B", "qwen3", 1, 2), ("Llama-3-8B", "qwen3", 32, 2)]
     if run.tiny:
-        cases = [("tiny", "small", 1), ("tiny", "small", 3)]
-    for shape, tokenizer, rows in cases:
-        guide = run.guide(shape, tokenizer)
-        task = document_task(guide, rows, tags=60)
-        inputs = task.inputs.to(run.device)
-        processors: dict[str, Callable[[], dict[str, Any]]] = {
-            "plain": dict,
-            "ours": lambda guide=guide, inputs=inputs, task=task: guide.generate_kwargs(inputs, task.plans),
-        }
-        if make := _xgrammar(guide, run):
-            processors["xgrammar"] = lambda make=make, rows=rows: {"logits_processor": [make(rows)]}
-        with task.written():
-            ways = {
-                name: lambda task=task, inputs=inputs, make=make: _decode_seconds(run, task, inputs, make())
-                for name, make in processors.items()
-            }
-            found = rounds(ways, seconds / len(cases))
-        step = statistics.median(found["plain"]) * 1e3
-        width = guide.model.config.vocab_size
-        yield shape, f"{width:,}", rows, f"{step:.2f}", ratio(found, "ours", "plain"), ratio(found, "xgrammar", "plain")
+        cases = [("tiny", "small", 1, 1), ("tiny", "small", 3, 1)]
+    whole = sum(part for *_, part in cases)
+    for shape, tokenizer, rows, part in cases:
+        yield _steps_over_plain(run, shape, tokenizer, rows, seconds * part / whole)
         if shape == "Llama-3-8B" and rows == 32:
             run.drop(shape)
 
 
-def _decode_seconds(run: DeviceRun, task: Task, inputs: Any, kwargs: dict[str, Any]) -> float:
-    """Seconds of a step of one call, the prompt's left out; the call must write the task's text."""
+def compiled_rows(run: DeviceRun, seconds: float) -> Iterator[Cells]:
+    """The same with a static cache and a compiled forward, in which the card is busy and the host has time."""
+    for rows in (3,) if run.tiny else (8, 32):
+        yield _steps_over_plain(run, "Qwen3-0.6B", "qwen3", rows, seconds / 2, compiled_options(run))
+
+
+def compiled_options(run: DeviceRun) -> dict[str, Any]:
+    """Return the arguments of ``generate`` for a static cache and a compiled forward, on a CPU without a compiler."""
+    options: dict[str, Any] = {"cache_implementation": "static"}
+    if not run.is_cuda:  # there transformers compiles by itself
+        options["compile_config"] = CompileConfig(backend="eager", fullgraph=False)
+        options["compile_config"]._compile_all_devices = True
+    return options
+
+
+def _steps_over_plain(
+    run: DeviceRun, shape: str, tokenizer: str, rows: int, seconds: float, options: dict[str, Any] | None = None
+) -> Cells:
+    guide = run.guide(shape, tokenizer)
+    task = document_task(guide, rows, tags=60)
+    inputs = task.inputs.to(run.device)
+    processors: dict[str, Callable[[], dict[str, Any]]] = {
+        "plain": dict, "ours": lambda: guide.generate_kwargs(inputs, task.plans),
+    }  # fmt: skip
+    if make := _xgrammar(guide, run):
+        processors["xgrammar"] = lambda: {"logits_processor": [make(rows)]}
+    steps: dict[str, list[list[float]]] = {name: [] for name in processors}
+
+    def timed(name: str) -> float:
+        steps[name].append(_decode_seconds(run, task, inputs, processors[name]() | (options or {})))
+        return sum(steps[name][-1])
+
+    with task.written():
+        found = rounds({name: partial(timed, name) for name in processors}, seconds)
+    # At each step the least of all rounds, then the mean: what a busy host adds is left out, a slow mask is not.
+    quiet = {name: statistics.mean(map(min, zip(*of_way[1:], strict=True))) for name, of_way in steps.items()}
+    cells: list[object] = [shape, f"{guide.model.config.vocab_size:,}", rows]
+    cells += [f"{statistics.median(found['plain']) * 1e3 / len(steps['plain'][0]):.2f}"]
+    for name in ("ours", "xgrammar"):
+        cells += [ratio(found, name, "plain"), f"{quiet[name] / quiet['plain']:.3f}" if name in quiet else "-"]
+    return cells
+
+
+def _decode_seconds(run: DeviceRun, task: Task, inputs: Any, kwargs: dict[str, Any]) -> list[float]:
+    """Seconds of each step of one call but the prompt's and the last; the call must write the task's text."""
     model, began, steps = task.guide.model, [], 6 if run.tiny else 32
-    hook = model.register_forward_pre_hook(lambda *_: began.append(time.perf_counter()))
+    # Between two steps `generate` prepares the inputs of the next: once a step, and also where a forward is compiled.
+    prepare = model.prepare_inputs_for_generation
+
+    @wraps(prepare)
+    def marked(*args: Any, **named: Any) -> Any:
+        began.append(time.perf_counter())
+        return prepare(*args, **named)
+
+    model.prepare_inputs_for_generation = marked
+    gc.collect()
+    gc.disable()
     try:
         out = model.generate(
             **inputs, max_new_tokens=steps, do_sample=False, eos_token_id=None, pad_token_id=task.guide.pad_id, **kwargs
         )
         run.sync()
-        ended = time.perf_counter()
     finally:
-        hook.remove()
+        gc.enable()
+        del model.prepare_inputs_for_generation
     assert out[-1, inputs.prompt_len :].tolist() == task.tokens[:steps], "another text was written"
-    return (ended - began[1]) / (steps - 1)
+    return [after - before for before, after in pairwise(began[-steps + 1 :])]
 
 
 def _xgrammar(guide: Any, run: DeviceRun) -> Callable[[int], Any] | None:
@@ -100,19 +143,19 @@ def loop_rows(run: DeviceRun, seconds: float) -> Iterator[Cells]:
     guide = run.guide()
     sizes = (1, 2) if run.tiny else (1, 8, 32)
     makers: dict[str, Callable[[int], Task]] = {
-        "free text": lambda rows: prose_task(guide, rows, 6 if run.tiny else 32),
-        "object": lambda rows: document_task(guide, rows, tags=2),
         "tool call": lambda rows: call_task(guide, rows),
+        "object": lambda rows: document_task(guide, rows, tags=1),
+        "free text": lambda rows: prose_task(guide, rows, 6 if run.tiny else 16),
     }
-    for name, make in makers.items():
-        for rows in sizes:
+    for rows in sizes:
+        for name, make in makers.items():
             task = make(rows)
             with task.written():
                 ours, theirs = (lambda task=task: own_loop(task)), (lambda task=task: with_hooks(run, task))
                 mine, other = _forwards(guide, ours), _forwards(guide, theirs)
                 assert mine[1] == other[1], f"{name}: the two wrote different tokens"
                 ways = {"loop": lambda call=ours: run.timed(call), "generate": lambda call=theirs: run.timed(call)}
-                found = rounds(ways, seconds / (len(makers) * len(sizes)))
+                found = rounds(ways, seconds / (len(makers) * len(sizes)), is_warm=True)
             wall = statistics.median(found["loop"]) * 1e3
             yield name, rows, len(mine[1][0]), mine[0], other[0], f"{wall:.1f}", ratio(found, "loop", "generate")
 
@@ -154,8 +197,8 @@ COUNT_HEAD = ("one step of", "rows", *COUNTS)
 
 def count_rows(run: DeviceRun, seconds: float) -> Iterator[Cells]:
     """Waits, copies and kernels of a step: a long call less a short one."""
-    guide, (short, long) = run.guide(), (8, 12 if run.tiny else 18)
-    for rows in (1, 3) if run.tiny else (1, 8, 32):
+    guide, (short, long) = run.guide(), (8, 12)
+    for rows in (1, 3) if run.tiny else (1, 32):
         for kind, task in (
             ("free text", prose_task(guide, rows, long)), ("an object", document_task(guide, rows, tags=1)),
         ):  # fmt: skip
@@ -244,7 +287,7 @@ def hidden_rows(run: DeviceRun, seconds: float) -> Iterator[Cells]:
     guide, gaps = run.guide(), _Gaps(run)
     sizes = (1, 3) if run.tiny else (1, 8, 32)
     for rows in sizes:
-        task = document_task(guide, rows, tags=2 if run.tiny else 12)
+        task = document_task(guide, rows, tags=2)
         ways: dict[str, Callable[[], Any]] = {
             "our loop": lambda task=task: own_loop(task),
             "generate, our hooks": lambda task=task: with_hooks(run, task),
@@ -254,7 +297,7 @@ def hidden_rows(run: DeviceRun, seconds: float) -> Iterator[Cells]:
                 call()
                 until, pairs, walls = time.monotonic() + seconds / (2 * len(sizes)), [], []
                 with gaps.watched():
-                    while len(walls) < (3 if seconds else 1) or (time.monotonic() < until and len(walls) < 10):
+                    while len(walls) < (2 if seconds else 1) or (time.monotonic() < until and len(walls) < 10):
                         walls.append(run.timed(call))
                         pairs += gaps.take()[1:]
             host, idle = (sum(values) for values in zip(*pairs, strict=True))
@@ -308,48 +351,3 @@ def _pool_ways(run: DeviceRun, guide: Any) -> dict[str, Callable[[], float]]:
 def _over(run: DeviceRun, ways: dict[str, Callable[[], float]], seconds: float) -> tuple[str, str]:
     found = rounds(ways, seconds)
     return f"{statistics.median(found['without']) * 1e3:.1f}", ratio(found, "with", "without")
-
-
-# ---------------------------------------------------------------- (f) many rows at once
-
-
-def serve_rows(run: DeviceRun, seconds: float) -> Iterator[Cells]:
-    """Tokens per second of rows that are all there: plain ``generate``, transformers' batching engine, our loop."""
-    guide, steps = run.guide(), 6 if run.tiny else 32
-    sizes = (1, 3) if run.tiny else (1, 8, 32, 64)
-    for rows in sizes:
-        task = prose_task(guide, rows, steps)
-        inputs = task.inputs.to(run.device)
-        config = GenerationConfig(do_sample=False, max_new_tokens=steps, eos_token_id=-1, pad_token_id=guide.pad_id)
-        timed: dict[str, Callable[[], float]] = {
-            "plain": lambda inputs=inputs, config=config: run.timed(
-                lambda: guide.model.generate(**inputs, generation_config=config)
-            ),
-            "loop": lambda task=task: run.timed(lambda: own_loop(task)),
-        }
-        with task.written():
-            found = rounds(timed, seconds / (2 * len(sizes)))
-        speeds = [f"{rows * steps / statistics.median(found[name]):,.0f}" for name in ("plain", "loop")]
-        try:
-            engine = [_continuous(run, guide, inputs, config) for _ in range(2)][-1]
-            other = f"{rows * steps / engine:,.0f}"
-        except Exception as error:  # whatever the engine raises is its result
-            other = f"{type(error).__name__}: {str(error)[:80]}"
-        yield rows, *speeds, ratio(found, "loop", "plain"), other, "not there"
-
-
-def _continuous(run: DeviceRun, guide: Any, inputs: Any, config: Any) -> float:
-    """Seconds of the engine of ``transformers serve --continuous-batching``, as it is called from Python."""
-    rows = len(inputs.prompt_ids)
-    batching = ContinuousBatchingConfig(
-        num_blocks=4 * rows + 16, max_batch_tokens=max(512, rows), auto_switch_to_flash=False
-    )
-    prompts = [list(ids) for ids in inputs.prompt_ids]
-    try:
-        return run.timed(
-            lambda: guide.model.generate_batch(
-                prompts, generation_config=config, continuous_batching_config=batching, progress_bar=False
-            )
-        )
-    finally:
-        vars(guide.model.config).pop("is_causal", None)  # transformers 5.23 may leave it there

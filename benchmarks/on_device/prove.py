@@ -17,6 +17,7 @@ import torch
 import guided
 from benchmarks.loop import step_by_step
 from benchmarks.modes_peers import MODES
+from benchmarks.on_device.measure import compiled_options
 from benchmarks.on_device.run import GREEDY, TOOL, DeviceRun, plan
 from guided.bitmask import num_words
 from guided.hf.masks.accelerator import DeviceLink
@@ -250,19 +251,13 @@ def _threads(run: DeviceRun, there: Any, here: Any) -> str:
 
 
 def _compiled(run: DeviceRun, there: Any, here: Any) -> str:
-    from transformers.generation.configuration_utils import CompileConfig
-
-    options: dict[str, Any] = {"cache_implementation": "static"}
-    if not run.is_cuda:  # there transformers compiles by itself
-        options["compile_config"] = CompileConfig(backend="eager", fullgraph=False)
-        options["compile_config"]._compile_all_devices = True
     from torch._dynamo.utils import counters
 
     counters.clear()
     wrong = []
     for name in ("object", "tool required"):
         of = plans_of(there)[name]
-        found, judge = _generated(there, of, **options), _generated(there, of)
+        found, judge = _generated(there, of, **compiled_options(run)), _generated(there, of)
         if _ids(found) != _ids(judge):
             wrong.append(name)
     if not counters["stats"]["unique_graphs"]:

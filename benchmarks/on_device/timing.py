@@ -16,11 +16,11 @@ __all__ = ["limited", "ratio", "rounds", "shown"]
 LEAST, MOST = 3, 15
 
 
-def rounds(ways: Mapping[str, Callable[[], float]], seconds: float) -> dict[str, list[float]]:
-    """Return what each way measured in each round; the first round only warms up."""
+def rounds(ways: Mapping[str, Callable[[], float]], seconds: float, *, is_warm: bool = False) -> dict[str, list[float]]:
+    """Return what each way measured in each round; the first round only warms up, unless it was done before."""
     names = list(ways)
     found: dict[str, list[float]] = {name: [] for name in names}
-    for way in ways.values():
+    for way in () if is_warm else ways.values():
         way()
     until = time.monotonic() + seconds
     for n in range(MOST):

@@ -51,7 +51,6 @@ class TokenMask:
         self.may_end = may_end  #: an end is open, perhaps one without an id
         self.is_repaired = is_repaired  #: the engine forced a token that it would itself refuse, see `_repaired`
 
-
     def copy(self) -> TokenMask:
         """Return the same mask with words of its own."""
         return TokenMask(self.words.copy(), self.forced, self.end_ids, self.taken, self.is_repaired, self.may_end)

@@ -72,6 +72,7 @@ class FakeDevice(TorchFunctionMode):
         super().__init__()
         self.syncs: list[str] = []
         self.async_copies = 0
+        self.bytes_to_host = 0
         self.syncs_done = 0
         self._arriving: list[Callable[[], Any]] = []
         self._leaving: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -125,6 +126,7 @@ class FakeDevice(TorchFunctionMode):
             return False
         if func in _READS or (func in (torch.where, _T.where) and len(args) == 1):
             self.sync(func.__name__)
+            self.bytes_to_host += sum(arg.nbytes for arg in args if isinstance(arg, OnDevice))
         elif func in (_T.__getitem__, _T.__setitem__):
             self._index(args[1] if isinstance(args[1], tuple) else (args[1],))
         if func is _T.to and (target := self._target(args[1:], kwargs)) is not None:
@@ -173,6 +175,7 @@ class FakeDevice(TorchFunctionMode):
         if not goes_here:
             if is_here:
                 self.sync("to host")
+                self.bytes_to_host += tensor.nbytes
             return moved.clone()
         if isinstance(tensor, Pinned):
             self.async_copies += 1
@@ -185,6 +188,7 @@ class FakeDevice(TorchFunctionMode):
         data = source.as_subclass(torch.Tensor).clone()
         plain = to.as_subclass(torch.Tensor)
         if isinstance(source, OnDevice) and not isinstance(to, OnDevice):
+            self.bytes_to_host += source.nbytes
             if non_blocking and isinstance(to, Pinned):
                 self.async_copies += 1
                 self._arriving.append(lambda: plain.copy_(data))

@@ -13,36 +13,9 @@ from numpy.typing import NDArray
 
 from special_tokens.errors import PlanError
 
-__all__ = ["History", "Ids", "Prompts"]
+__all__ = ["Ids", "Prompts"]
 
 Ids: TypeAlias = NDArray[np.int64]
-
-
-class History:
-    """Token ids int64 ``[rows, size]``, to which a token of each row is added without a copy of them all."""
-
-    __slots__ = ("_ids", "_tail", "size")
-
-    def __init__(self, ids: Ids) -> None:
-        self._ids = ids
-        self._tail: list[list[int]] = []
-        self.size = ids.shape[1]
-
-    def append(self, tokens: list[int]) -> None:
-        """Add the next token of each row."""
-        self._tail.append(tokens)
-        self.size += 1
-
-    @property
-    def ids(self) -> Ids:
-        """The ids in one piece; not to be written to."""
-        if self._tail:
-            self._ids, self._tail = np.column_stack([self._ids, *self._tail]), []
-        return self._ids
-
-    def followed_by(self, tokens: list[int]) -> Ids:
-        """Return the ids with one more token of each row."""
-        return np.column_stack([self.ids, tokens])
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import torch
 from guided.bitmask import from_ids, num_words
 from guided.engine.engine import Engine
 from guided.hf.generate.new_call import Shown, at_once, is_new_call
-from guided.hf.generate.prompts import History, Ids, Prompts
+from guided.hf.generate.prompts import Ids, Prompts
 from guided.hf.masks.accelerator import DeviceLink, Seen
 from guided.hf.masks.apply import RowMask
 from guided.hf.masks.cpu import HostLink
@@ -82,7 +82,8 @@ class Session:
         self._make_row = make_row
         self._trackers: list[BeamTracker | None] = []
         self._num_rows = 0
-        self._history = History(np.empty((0, 0), dtype=np.int64))  # what the rows have read
+        self._ids: Ids = np.empty((0, 0), dtype=np.int64)  # the history that the rows have read
+        self._room = self._ids  # memory in which it can grow
         self._seen: Seen | None = None  # the tensor that showed it
         self._thread: int | None = None  # of the running call
         self._settled = 0  # length of the history that the criterion was asked about last; 0: not asked in this call
@@ -122,7 +123,7 @@ class Session:
     def memory(self) -> Memory:
         """Return what is held for the rows now."""
         states = [row.state for row in self._rows if isinstance(row, RowSequence)]
-        held = sum(state.size_bytes for state in states) + self._history.ids.nbytes
+        held = sum(state.size_bytes for state in states) + self._room.nbytes
         return Memory(self._num_rows, len(states), held, self.host.size_bytes)
 
     # -- following
@@ -146,13 +147,13 @@ class Session:
             self._settled = length if width is None else self._settled
             return True
         newest = self._newest(input_ids) if is_own else None
-        size = self._history.size
+        size = self._ids.shape[1]
         next_sizes = (self._settled,) if is_asked else (size, size + 1)
         is_next = is_own and prompt is not None and length > prompt and length in next_sizes
         if newest is not None and is_next:
             self._extend(newest)  # the usual case on an accelerator
         else:
-            ids = self._on_host(input_ids) if newest is None else self._history.followed_by(newest)
+            ids = self._on_host(input_ids) if newest is None else np.column_stack([self._ids, newest])
             continues = newest is not None or self._begins(ids, size)
             if continues and is_next:
                 self._follow(ids, continues)  # the usual case: the same again, or one token more
@@ -166,7 +167,7 @@ class Session:
         if width is None:
             self._settled = length
         elif is_asked and self.prompts.ids is None and length != self.prompt_len and all(self.is_done()):
-            self._begin(self._history.ids)  # all answers are complete: if this history comes again, it is a prompt
+            self._begin(self._ids)  # all answers are complete: if this history comes again, it is a prompt
         if not input_ids.is_cpu or self.prompts.ids is not None:  # else the same tensor may be the next call's prompt
             self._seen = Seen(input_ids)
         return True
@@ -182,13 +183,13 @@ class Session:
 
     def _begins(self, ids: Ids, size: int) -> bool:
         """Whether ``ids`` and the history that the rows have read share their first ``size`` columns."""
-        mine = self._history.ids
+        mine = self._ids
         if len(ids) != len(mine) or ids.shape[1] < size:
             return False
         return ids[:, :size].tobytes() == mine[:, :size].tobytes()  # a sixth of the time of == and all()
 
     def _shown(self, is_asked: bool) -> Shown:
-        return Shown(self._history.ids, self.prompt_len, self._settled, is_asked, self.expand)
+        return Shown(self._ids, self.prompt_len, self._settled, is_asked, self.expand)
 
     def _newest(self, input_ids: torch.Tensor | None = None) -> list[int] | None:
         """Wait for the tokens ``[rows]`` that are being copied from the device; rows whose scores were NaN fail."""
@@ -196,8 +197,8 @@ class Session:
         if sent is None:
             return None
         tokens, unsound = sent
-        for r in unsound:
-            self._fail_unsound(r)
+        if unsound:
+            self._fail_unsound(unsound)
         return tokens
 
     def _on_host(self, input_ids: torch.Tensor) -> Ids:
@@ -205,28 +206,30 @@ class Session:
         unsound = self._link.take_unsound() if self._link is not None else None
         if unsound is None:
             return _on_host(input_ids)
-        if len(unsound) == len(input_ids):
-            ids = _on_host(torch.cat([input_ids, unsound[:, None].to(input_ids.dtype)], dim=-1))
-            ids, flags = ids[:, :-1], ids[:, -1].tolist()
-        else:
-            ids, flags = _on_host(input_ids), unsound.tolist()
-        for r, flag in enumerate(flags):
-            if flag:
-                self._fail_unsound(r)
-        return ids
+        if len(unsound) != len(input_ids):
+            self._fail_unsound(unsound.tolist())
+            return _on_host(input_ids)
+        ids = _on_host(torch.cat([input_ids, unsound[:, None].to(input_ids.dtype)], dim=-1))
+        self._fail_unsound(ids[:, -1].tolist())
+        return ids[:, :-1]
 
-    def _fail_unsound(self, r: int) -> None:
-        """End a row whose scores were NaN before the token that was chosen from them counts."""
-        row = self._rows[r]
-        if isinstance(row, RowSequence):
-            row.fail(not_numbers(f"row {row.row}"))
+    def _fail_unsound(self, unsound: Sequence[int]) -> None:
+        """End the rows whose scores were NaN before the token that was chosen from them counts."""
+        for row, flag in zip(self._rows, unsound, strict=True):
+            if flag and isinstance(row, RowSequence):
+                row.fail(not_numbers(f"row {row.row}"))
 
     def _extend(self, tokens: list[int]) -> None:
         """Let every row read its next token."""
         for row, token in zip(self._rows, tokens, strict=True):
             if row is not None:
                 row.extend((token,))
-        self._history.append(tokens)
+        rows, size = self._ids.shape
+        if size == self._room.shape[1]:
+            self._room = np.empty((rows, 2 * size + 64), dtype=np.int64)
+            self._room[:, :size] = self._ids
+        self._room[:, size] = tokens
+        self._ids = self._room[:, : size + 1]
 
     def _begin(self, ids: Ids) -> None:
         """The rows of a new call, whose prompts are ``ids`` int64 ``[rows, length]``."""
@@ -240,14 +243,14 @@ class Session:
                 if row is not None:
                     row.restart()
         self.prompt_len = ids.shape[1]
-        self._history = History(ids.copy())
+        self._ids = self._room = ids.copy()
         self._thread = get_ident()
         self._settled, self._is_asked = 0, False
         self._link = self._seen = None
 
     def _follow(self, ids: Ids, continues: bool) -> None:
         """Bring every row to ``ids`` int64 ``[rows, prompt + generated]``."""
-        size = self._history.size
+        size = self._ids.shape[1]
         if not continues:
             self._move(ids[:, self.prompt_len :].tolist())
         elif ids.shape[1] > size:
@@ -255,7 +258,7 @@ class Session:
                 if row is not None:
                     row.extend(tokens)
         if not continues or ids.shape[1] > size:
-            self._history = History(ids.copy())
+            self._ids = self._room = ids.copy()
 
     def _move(self, histories: list[list[int]]) -> None:
         """The general case: rows permuted, copied or taken back."""
@@ -342,7 +345,7 @@ class Session:
 
     def _shows_next(self, input_ids: torch.Tensor, link: DeviceLink) -> bool:
         """Whether the last token of ``input_ids`` was chosen from the last scores: not where drafts were taken back."""
-        return link.can_end and input_ids.device == link.device and input_ids.shape[1] == self._history.size + 1
+        return link.can_end and input_ids.device == link.device and input_ids.shape[1] == self._ids.shape[1] + 1
 
     def _end_by_id(self) -> bool:
         return all(row is None or row.ends_by_id for row in self._rows)
@@ -350,7 +353,7 @@ class Session:
     def _candidates_ended(self, histories: list[list[int]]) -> list[bool]:
         """Return which candidates of beam search have ended; one that no row can have written counts (score -inf)."""
         count = len(histories) // len(self._trackers)
-        seen = self._history.ids[:, self.prompt_len :].tolist()
+        seen = self._ids[:, self.prompt_len :].tolist()
         done: list[bool] = []
         for p, tracker in enumerate(self._trackers):
             candidates = histories[p * count : (p + 1) * count]
@@ -376,9 +379,8 @@ class Session:
             return
         newest = self._newest()
         unsound = self._link.take_unsound()
-        for r, flag in enumerate(unsound.tolist() if unsound is not None else ()):
-            if flag:
-                self._fail_unsound(r)
+        if unsound is not None:
+            self._fail_unsound(unsound.tolist())
         if newest is not None:
             self._extend(newest)
         for row, overridden, rescued in zip(self._rows, *self._link.counts(), strict=True):

@@ -8,9 +8,11 @@ The result is the same, in a fraction of the time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from guided.hf.masks.transfer import on_device
 from guided.sampling import RowSampling, uniform
@@ -38,12 +40,21 @@ class RowSampler:
 
 def adjust(logits: torch.Tensor, rows: Sequence[RowSampler]) -> torch.Tensor:
     """Return ``logits`` float ``[rows, vocab]`` with bias and penalties; the same tensor when no row has any."""
-    if all(row.penalties is None for row in rows):
+    parts = [row.penalties.parts(i * logits.shape[-1]) for i, row in enumerate(rows) if row.penalties is not None]
+    if not parts:
         return logits
-    out = logits.clone()
-    for i, row in enumerate(rows):
-        if row.penalties is not None:
-            row.penalties.apply(out[i])
+    out = logits.clone(memory_format=torch.contiguous_format)
+    flat = out.view(-1)
+    # One copy of ids and one of numbers, and as many operations for any number of rows.
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    ids = on_device(np.concatenate(columns[::2]), torch.long, out.device).split([len(part) for part in columns[::2]])
+    numbers = on_device(np.concatenate(columns[1::2]), out.dtype, out.device).split(
+        [len(part) for part in columns[1::2]]
+    )
+    flat[ids[0]] += numbers[0]
+    picked = flat[ids[1]]
+    flat[ids[1]] = torch.where(picked < 0, picked * numbers[1], picked / numbers[1])
+    flat[ids[2]] -= numbers[2]
     return out
 
 
@@ -168,29 +179,32 @@ class Penalties:
 
     def __init__(self, row: RowSampling, prompt: Sequence[int]) -> None:
         self._row = row
-        self._prompt = set(prompt) if row.repetition_penalty != 1 else set()
+        self._seen = _ids(sorted(set(prompt)) if row.repetition_penalty != 1 else ())
+        self._known = set(self._seen.tolist())
         self._counts: dict[int, int] = {}
-        self._bias = dict(row.logit_bias)
-        self._seen: torch.Tensor | None = None
+        self._bias = _ids([token for token, _ in row.logit_bias]), _numbers([score for _, score in row.logit_bias])
 
     def add(self, token: int) -> None:
         """Count one more token of the answer."""
         self._counts[token] = self._counts.get(token, 0) + 1
-        self._seen = None
+        if self._row.repetition_penalty != 1 and token not in self._known:
+            self._known.add(token)
+            self._seen = np.append(self._seen, token)
 
-    def apply(self, logits: torch.Tensor) -> None:
-        """Change ``logits`` ``[vocab]`` in place: bias, then repetition, then frequency and presence."""
-        row = self._row
-        if self._bias:
-            ids = on_device(list(self._bias), torch.long, logits.device)
-            logits[ids] += on_device(list(self._bias.values()), logits.dtype, logits.device)
-        if row.repetition_penalty != 1:
-            if self._seen is None:
-                self._seen = on_device(sorted(self._prompt | self._counts.keys()), torch.long, logits.device)
-            picked = logits[self._seen]
-            by = row.repetition_penalty
-            logits[self._seen] = torch.where(picked < 0, picked * by, picked / by)
-        if self._counts and (row.frequency_penalty or row.presence_penalty):
-            ids = on_device(list(self._counts), torch.long, logits.device)
-            counts = on_device(list(self._counts.values()), logits.dtype, logits.device)
-            logits[ids] -= counts * row.frequency_penalty + row.presence_penalty
+    def parts(self, first: int) -> tuple[NDArray[Any], ...]:
+        """Return what to do in this order with the row's scores, which begin at ``first``: three times ids and numbers.
+
+        The bias to add, the repetition penalties to divide by, and the other penalties to subtract.
+        """
+        row, counts = self._row, self._counts if self._row.frequency_penalty or self._row.presence_penalty else {}
+        by = np.full(len(self._seen), row.repetition_penalty, dtype=np.float32)
+        less = _numbers(tuple(counts.values())) * np.float32(row.frequency_penalty) + np.float32(row.presence_penalty)
+        return self._bias[0] + first, self._bias[1], self._seen + first, by, _ids(tuple(counts)) + first, less
+
+
+def _ids(values: Sequence[int]) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64)
+
+
+def _numbers(values: Sequence[float]) -> NDArray[np.float32]:
+    return np.array(values, dtype=np.float32)

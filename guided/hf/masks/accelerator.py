@@ -268,7 +268,7 @@ class DeviceLink:
     def newest(self, input_ids: torch.Tensor | None = None) -> tuple[list[int], list[int]] | None:
         """Wait for the copy that `ended` started and return it, once; None if ``input_ids`` is another history.
 
-        The tokens of all rows, and the numbers of the rows whose scores were NaN.
+        The tokens of all rows, and which rows' scores were NaN, [] if there are none.
         """
         seen, self._arriving = self._arriving, None
         if seen is None or (input_ids is not None and not seen.is_same(input_ids)):
@@ -276,10 +276,9 @@ class DeviceLink:
         self._event.synchronize()
         self._unsound = None
         tokens: list[int] = self._tokens.tolist()
-        unsound = [row for row, token in enumerate(tokens) if token < 0] if min(tokens) < 0 else []
-        for row in unsound:
-            tokens[row] -= _NAN
-        return tokens, unsound
+        if min(tokens) >= 0:
+            return tokens, []
+        return [token - _NAN if token < 0 else token for token in tokens], [token < 0 for token in tokens]
 
     def take_unsound(self) -> torch.Tensor | None:
         """Return the rows whose scores were NaN in the last step, bool ``[rows]`` on the device, once.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from grammars.values.constraints import Regex
 from guided.engine.engine import Engine
 from guided.hf.loop.loop_row import LoopRow
 from guided.hf.loop.recorder import Recorder
@@ -18,6 +19,7 @@ from guided.hf.loop.sampling import RowSampler
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import RowSequence
 from guided.sampling import RowSampling
+from tests.judges.allocations import Launches
 from tests.judges.plans import plan_of
 from tests.made_up.device import DEVICE, FakeDevice
 
@@ -121,6 +123,37 @@ def test_the_forward_is_launched_before_the_masks_and_the_host_waits_once(
         assert set(part[2:]) <= {"forced"}
     # Log-probabilities wait once more each, when the answer is read.
     assert [message.error for message in messages] == [None] * 3
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [RowSampling(), RowSampling(logit_bias=((5, 1.0),), repetition_penalty=1.2, presence_penalty=0.5)],
+    ids=["greedy", "penalties"],
+)
+def test_a_step_brings_8_bytes_a_row_and_launches_and_copies_do_not_grow_with_rows(
+    engine: Engine, sampling: RowSampling
+) -> None:
+    plan, launches, copies = plan_of(engine, response_format=Regex("[a-z]{60}")), {}, {}
+    for num_rows in (2, 9):
+        with FakeDevice() as device:
+            loop = loop_of(engine, [])
+            loop.join(
+                [
+                    LoopRow(r, RowAnswer(plan, engine, number=r), 40, [1, 2, 3], RowSampler(sampling, [1, 2, 3]))
+                    for r in range(num_rows)
+                ]
+            )
+            loop.step()
+            for _ in range(4):
+                sent, copied = device.bytes_to_host, device.async_copies
+                with Launches() as counted:
+                    loop.step()
+                assert device.bytes_to_host - sent == 8 * num_rows
+                launches.setdefault(num_rows, []).append(counted.number)
+                copies.setdefault(num_rows, []).append(device.async_copies - copied)
+            assert len(loop.rows()) == num_rows
+    assert copies[2] == copies[9] == [1 if sampling == RowSampling() else 3] * 4
+    assert launches[2] == launches[9]
 
 
 def test_the_answers_are_those_of_the_cpu(engine: Engine, monkeypatch: Any) -> None:

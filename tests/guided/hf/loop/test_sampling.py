@@ -23,7 +23,7 @@ from transformers import (
 
 from guided.hf.loop import sampling as module
 from guided.hf.loop.recorder import Recorder, _top
-from guided.hf.loop.sampling import Penalties, RowSampler, choose
+from guided.hf.loop.sampling import RowSampler, adjust, choose
 from guided.sampling import RowSampling, uniform
 from tests.cases import costly
 
@@ -195,14 +195,17 @@ def test_logits_that_are_no_numbers_are_seen_in_their_row(value: float) -> None:
 # -- penalties
 
 
+def adjusted(logits: torch.Tensor, row: RowSampling, prompt: list[int], answer: list[int]) -> torch.Tensor:
+    """The logits ``[1, vocab]`` of a row after its answer so far."""
+    sampler = RowSampler(row, prompt)
+    sampler.commit(answer)
+    return adjust(logits, [sampler])
+
+
 def test_repetition_penalty_is_that_of_transformers() -> None:
     logits, prompt, answer = logits_of(8), [3, 5, 5, 9], [5, 11]
     row = RowSampling(repetition_penalty=1.3)
-    penalties = Penalties(row, prompt)
-    for token in answer:
-        penalties.add(token)
-    ours = logits.clone()
-    penalties.apply(ours[0])
+    ours = adjusted(logits, row, prompt, answer)
     judge = RepetitionPenaltyLogitsProcessor(1.3)
     assert torch.equal(ours, judge(torch.tensor([prompt + answer]), logits.clone()))
 
@@ -215,12 +218,8 @@ def test_frequency_and_presence_count_the_answer_alone(
     presence: float, frequency: float, answer: list[int], bias: dict[int, float]
 ) -> None:
     row = RowSampling(presence_penalty=presence, frequency_penalty=frequency, logit_bias=tuple(bias.items()))
-    penalties = Penalties(row, [0, 1, 2, 3])
-    for token in answer:
-        penalties.add(token)
     logits = logits_of(9)
-    ours = logits.clone()
-    penalties.apply(ours[0])
+    ours = adjusted(logits, row, [0, 1, 2, 3], answer)
     counts = np.bincount(answer, minlength=VOCAB) if answer else np.zeros(VOCAB)
     expected = logits[0].double().numpy() - frequency * counts - presence * (counts > 0)
     for token, value in bias.items():
@@ -231,12 +230,23 @@ def test_frequency_and_presence_count_the_answer_alone(
 def test_G9_penalties_never_revive_or_kill_a_masked_token() -> None:
     logits = logits_of(10, masked=0.999)
     row = RowSampling(temperature=1.0, repetition_penalty=1.9, presence_penalty=2.0, frequency_penalty=2.0, seed=1)
-    penalties = Penalties(row, list(range(VOCAB)))
-    for token in range(VOCAB):
-        penalties.add(token)
-    adjusted = logits.clone()
-    penalties.apply(adjusted[0])
-    assert torch.equal(adjusted.isinf(), logits.isinf())
+    found = adjusted(logits, row, list(range(VOCAB)), list(range(VOCAB)))
+    assert torch.equal(found.isinf(), logits.isinf())
+
+
+def test_rows_with_and_without_penalties_are_adjusted_together_as_each_alone() -> None:
+    logits = logits_of(11, 4)
+    rows = [RowSampling(), RowSampling(repetition_penalty=1.3, logit_bias=((4, 2.0),)), RowSampling(),
+            RowSampling(frequency_penalty=0.4, presence_penalty=-0.3)]  # fmt: skip
+    samplers = [RowSampler(row, [3, 5, 9]) for row in rows]
+    for sampler in samplers:
+        sampler.commit([4, 9, 4])
+    before = logits.clone()
+    found = adjust(logits, samplers)
+    assert torch.equal(logits, before)
+    for r, row in enumerate(rows):
+        assert torch.equal(found[r], adjusted(logits[r : r + 1], row, [3, 5, 9], [4, 9, 4])[0])
+        assert torch.equal(found[r], logits[r]) == (row == RowSampling())
 
 
 # -- what is recorded
