@@ -82,8 +82,8 @@ class Session:
         self._make_row = make_row
         self._trackers: list[BeamTracker | None] = []
         self._num_rows = 0
-        self._ids: Ids = np.empty((0, 0), dtype=np.int64)  # the history that the rows have read
-        self._room = self._ids  # memory in which it can grow
+        self._whole: Ids = np.empty((0, 0), dtype=np.int64)  # the history that the rows have read
+        self._tail: list[list[int]] = []  # the newest tokens of all rows, which are not in it yet
         self._seen: Seen | None = None  # the tensor that showed it
         self._thread: int | None = None  # of the running call
         self._settled = 0  # length of the history that the criterion was asked about last; 0: not asked in this call
@@ -123,7 +123,7 @@ class Session:
     def memory(self) -> Memory:
         """Return what is held for the rows now."""
         states = [row.state for row in self._rows if isinstance(row, RowSequence)]
-        held = sum(state.size_bytes for state in states) + self._room.nbytes
+        held = sum(state.size_bytes for state in states) + self._ids.nbytes
         return Memory(self._num_rows, len(states), held, self.host.size_bytes)
 
     # -- following
@@ -147,7 +147,7 @@ class Session:
             self._settled = length if width is None else self._settled
             return True
         newest = self._newest(input_ids) if is_own else None
-        size = self._ids.shape[1]
+        size = self._size
         next_sizes = (self._settled,) if is_asked else (size, size + 1)
         is_next = is_own and prompt is not None and length > prompt and length in next_sizes
         if newest is not None and is_next:
@@ -224,12 +224,19 @@ class Session:
         for row, token in zip(self._rows, tokens, strict=True):
             if row is not None:
                 row.extend((token,))
-        rows, size = self._ids.shape
-        if size == self._room.shape[1]:
-            self._room = np.empty((rows, 2 * size + 64), dtype=np.int64)
-            self._room[:, :size] = self._ids
-        self._room[:, size] = tokens
-        self._ids = self._room[:, : size + 1]
+        self._tail.append(tokens)
+
+    @property
+    def _ids(self) -> Ids:
+        """The history that the rows have read; not to be written to."""
+        if self._tail:
+            self._whole, self._tail = np.column_stack([self._whole, *self._tail]), []
+        return self._whole
+
+    @property
+    def _size(self) -> int:
+        """Its length."""
+        return int(self._whole.shape[1]) + len(self._tail)
 
     def _begin(self, ids: Ids) -> None:
         """The rows of a new call, whose prompts are ``ids`` int64 ``[rows, length]``."""
@@ -243,14 +250,14 @@ class Session:
                 if row is not None:
                     row.restart()
         self.prompt_len = ids.shape[1]
-        self._ids = self._room = ids.copy()
+        self._whole, self._tail = ids.copy(), []
         self._thread = get_ident()
         self._settled, self._is_asked = 0, False
         self._link = self._seen = None
 
     def _follow(self, ids: Ids, continues: bool) -> None:
         """Bring every row to ``ids`` int64 ``[rows, prompt + generated]``."""
-        size = self._ids.shape[1]
+        size = self._size
         if not continues:
             self._move(ids[:, self.prompt_len :].tolist())
         elif ids.shape[1] > size:
@@ -258,7 +265,7 @@ class Session:
                 if row is not None:
                     row.extend(tokens)
         if not continues or ids.shape[1] > size:
-            self._ids = self._room = ids.copy()
+            self._whole, self._tail = ids.copy(), []
 
     def _move(self, histories: list[list[int]]) -> None:
         """The general case: rows permuted, copied or taken back."""
@@ -345,7 +352,7 @@ class Session:
 
     def _shows_next(self, input_ids: torch.Tensor, link: DeviceLink) -> bool:
         """Whether the last token of ``input_ids`` was chosen from the last scores: not where drafts were taken back."""
-        return link.can_end and input_ids.device == link.device and input_ids.shape[1] == self._ids.shape[1] + 1
+        return link.can_end and input_ids.device == link.device and input_ids.shape[1] == self._size + 1
 
     def _end_by_id(self) -> bool:
         return all(row is None or row.ends_by_id for row in self._rows)

@@ -14,8 +14,10 @@ import torch
 from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV, TakenRow
 from guided.hf.cache.packed_kv import PackedKV
 from guided.hf.cache.packing import why_not_packed
+from guided.hf.cache.row_layers import Columns
 from special_tokens.errors import ModelError
 from tests.cases import seeds
+from tests.made_up.device import DEVICE, FakeDevice
 from tests.made_up.models import ARCHITECTURES, VOCABULARY, WINDOW, made, with_attention
 
 ROWS = ("llama", "qwen3", "mistral", "gemma3", "gpt_oss", "gpt2")
@@ -313,3 +315,15 @@ def test_the_cache_is_hardly_larger_than_that_of_transformers() -> None:
         cache.feed([[token]])
     assert cache.size_bytes <= 1.05 * bytes_of_transformers
     assert cache.take(0).size_bytes == bytes_of_transformers
+
+
+def test_ids_and_places_of_a_step_reach_a_device_in_one_copy() -> None:
+    with FakeDevice() as device:
+        columns = Columns([3, 5], [1, 2])
+        ids = columns.send([[7], [8, 9]], DEVICE)
+        positions, places = columns.positions(DEVICE), columns.places(torch.zeros((2, 1, 10, 4), device=DEVICE))
+        assert device.async_copies == 1
+        assert not device.syncs
+        assert ids.tolist() == [[0, 7], [8, 9]]
+        assert positions.tolist() == [[0, 3], [5, 6]]
+        assert places.tolist() == [9, 3, 15, 16]  # padding goes to the last column
