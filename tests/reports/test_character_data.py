@@ -1,6 +1,7 @@
 """Kind: a string stands as it is, or between delimiters where it has characters of markup: both forms are read.
 
-Sources: ml-explore/mlx-lm#1899, jundot/omlx#3530 (MiniCPM5).
+Sources: ml-explore/mlx-lm#1899, jundot/omlx#3530 (MiniCPM5).  The template below is made up; from the model's own
+(xbl916/muse.cpp:models/templates/openbmb-MiniCPM5-1B.jinja) the same format is inferred, in every field.
 """
 
 from __future__ import annotations

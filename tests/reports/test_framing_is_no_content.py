@@ -82,7 +82,8 @@ def test_an_empty_section_shows_nothing(name: str, as_text: bool, white: str) ->
     assert (message.content or "").strip() == "So."
 
 
-#: Every tag is three tokens, and reasoning off opens the answer's frame instead of closing the block.
+#: Every tag is three tokens, and reasoning off opens the answer's frame instead of closing the block: the form of Kimi
+#: K3, from whose template the same format is inferred (ggml-org/llama.cpp:models/templates/Kimi-K3.jinja).
 _TAGS = """\
 {%- macro tag(text) %}<|open|>{{ text }}<|sep|>{% endmacro %}
 {%- macro end(text) %}<|close|>{{ text }}<|sep|>{% endmacro %}
