@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from grammars.compose.compose import Parts, compose
+from grammars.compose.tool_section import with_text_after_calls
 from grammars.formats.check import TYPED_TOOLS
 from grammars.formats.infer import infer
 from grammars.tool_calls.section import opening_marker
@@ -56,6 +57,17 @@ def test_white_space_around_calls_is_no_content(name: str) -> None:
                 message = read(plan, engine, engine.tokenize(text), "fresh", ended=ended)
                 assert (message.content, message.unfinished) == (None, None), text
                 assert [call.name for call in message.tool_calls] == ["get_time"] * count
+
+
+@pytest.mark.parametrize("name", ["tags", "xml", "array, name as key"])
+def test_white_space_after_the_last_call_is_none_where_text_may_follow(name: str) -> None:
+    format = with_text_after_calls(Format("framed", tool_calls=FORMS[name], ends=Ends((END,))), True)
+    engine = engine_for(format)
+    plan = compose(Parts(tools=[TOOLS["get_time"]]), tokens=engine.tokens, format=format)
+    for after, content in (*((white, None) for white in WHITE), ("\nSo.", "\nSo.")):
+        for ended in (True, False):
+            message = read(plan, engine, engine.tokenize(_rendered(name, 1) + after), "fresh", ended=ended)
+            assert (message.content, message.unfinished, len(message.tool_calls)) == (content, None, 1)
 
 
 #: Without a section, a call's first and last tag frame it.
