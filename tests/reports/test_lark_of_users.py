@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import guided
 from guided.engine.engine import Engine
+from guided.inspect.shortest import shortest
 from tests.conftest import small_engine
 from tests.judges.plans import END, FORMAT, accepts, plan_of
 
@@ -106,6 +107,19 @@ def test_a_place_that_no_text_leaves_is_reported_where_another_way_is_left(
 )
 def test_what_has_a_text_is_planned(engine: Engine, source: str) -> None:
     engine.prepare(plan := plan_of(engine, PLAIN, response_format=guided.Lark(source)), plan.entries[0].name)
+
+
+#: A word of the language by its rules may be read as the beginning of another.
+KEYWORDS = {
+    'start: "if" NAME | NAME "=" NAME\nNAME: /[a-z]+/\n%ignore " "': "a=a",
+    'start: "i" A | A "=" A\nA: /[a-z]+/': "a=a",
+    'start: stmt+\nstmt: "if" NAME ":" | NAME "=" NAME ";"\nNAME: /[a-z]+/\n%ignore /\\s+/': "a=a;",
+}
+
+
+@pytest.mark.parametrize(("source", "text"), KEYWORDS.items())
+def test_a_text_is_found_where_names_may_begin_like_keywords(engine: Engine, source: str, text: str) -> None:
+    assert shortest(plan_of(engine, PLAIN, response_format=guided.Lark(source)), engine) == text
 
 
 LOST = {
