@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallStarted, CutCall, StrayText
 
-__all__ = ["OutputEnded", "ReadStep", "Reader", "UnexpectedText", "first_chunk"]
+__all__ = ["OutputEnded", "ReadStep", "Reader", "UnexpectedText", "first_chunk", "last_chunk"]
 
 #: A generator that reads some text; it yields to wait for more.
 ReadStep: TypeAlias = Generator[None, None, None]
@@ -315,6 +315,12 @@ def first_chunk(text: str) -> str:
     """Return what stands together at the beginning of a delimiter; ``text`` itself if it is only white space."""
     found = _CHUNKS.search(text)
     return found[0] if found else text
+
+
+def last_chunk(text: str) -> str:
+    """Return what stands together at the end of a delimiter; ``text`` itself if it is only white space."""
+    found = _CHUNKS.findall(text)
+    return found[-1] if found else text
 
 
 def _overlap(text: str, pattern: str, begin: int) -> int:

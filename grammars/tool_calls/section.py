@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from grammars.tool_calls.ids import make_id
 from grammars.tool_calls.names import first_word
 from grammars.tool_calls.pattern import Hole, fill, parse_pattern
-from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText, first_chunk
+from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText, first_chunk, last_chunk
 from grammars.tools.parameters import arguments_object
 from grammars.tree.markers import Markers
 from grammars.values.format import ToolCallFormat
@@ -83,8 +83,9 @@ class SectionReader(Reader):
         return number
 
     def section(self) -> ReadStep:
-        if (yield from self._empty_section()):
-            return
+        while (yield from self._empty_section()):
+            if self.section_start.strip():
+                return
         if self._resumed:
             yield from self.try_literal(self.section_start)
         else:
@@ -105,7 +106,7 @@ class SectionReader(Reader):
         """Read a section without calls and return True, or read nothing and return False."""
         is_framed = bool(self.section_start.strip())
         opening = self.section_start if is_framed else first_chunk(self.call_start)
-        closing = self.section_end if is_framed else self.call_end
+        closing = self.section_end if is_framed else last_chunk(self.call_end)
         last = opening.strip("[ \n")[-1:]
         if not closing.strip() or not ((is_framed and last) or last in (">", "]") or "\ud800" <= last <= "\udfff"):
             return False

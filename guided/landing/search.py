@@ -51,12 +51,13 @@ class Found(NamedTuple):
 class _Node:
     """The place after ``symbols`` and, once entered, ``forced``, which must come next."""
 
-    __slots__ = ("begun", "forced", "is_entered", "is_heir", "is_left", "is_lost", "mask", "matcher", "open",
-                 "parent", "penalty", "place", "size", "symbols")  # fmt: skip
+    __slots__ = ("begun", "forced", "is_entered", "is_heir", "is_known", "is_left", "is_lost", "mask", "matcher",
+                 "open", "parent", "penalty", "place", "size", "symbols")  # fmt: skip
 
     def __init__(self, before: ByteMatcher, parent: _Node | None, symbols: Sequence[int], place: AnswerPlace) -> None:
         self.matcher = before  # of the place before, until this one is entered
         self.is_heir = self.is_left = False  # an only child takes the matcher over from the place that it leaves
+        self.is_known = False  # does it follow a known text, which may have been read as the beginning of another?
         self.parent = parent
         self.symbols = symbols
         self.forced: list[int] = []
@@ -204,6 +205,7 @@ class SearchTree:
                     if text.startswith(written) and node.matcher.fits(text[len(written) :]):
                         after = self.after(node, text[len(written) :])
                         if not after.penalty:
+                            after.is_known = True
                             return after
             place = self.places.advance(place, forced[at : at + 1])
         return None
@@ -270,7 +272,7 @@ def search(
             if at > rest:  # what is asked for after a longer rest must be shorter
                 rest = at
                 yield node.found(tried, hint.symbols[at:])
-        known = tree.known(node) if preference.takes_known else None
+        known = tree.known(node) if preference.takes_known and not node.is_known else None
         children = tree.children(node, mask, effort) if known is None else [(Candidate(tuple(known.symbols)), known)]
         if any(candidate.settles for candidate, _ in children):
             heap = [item for item in heap if item[3].place.scan is None]  # another tag, say

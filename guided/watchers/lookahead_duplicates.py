@@ -26,6 +26,7 @@ from special_tokens.errors import LimitExceeded
 __all__ = ["LookaheadDuplicates"]
 
 _MAX_POSITIONS = 200  # visited by one search, each about 0.1 ms
+_POSITIONS_OF_A_VALUE = 4  # more for each key or item written before, as which a text may end
 _MAX_POSITIONS_LAST_KEY = 2_000  # where all possible keys seem to be written
 _MANY_DIGITS = 50  # of the 64 that a number may have in a row
 _NUMBER = NUMBER_BYTES + b" "
@@ -104,7 +105,7 @@ class LookaheadDuplicates:
             if is_key or not self.may_repeat:
                 raise LimitExceeded(
                     f"only a duplicate {'key' if is_key else 'value'} can be written here; "
-                    f"a search of {_MAX_POSITIONS} positions did not find this in time",
+                    f"a search of {_most_positions(scan)} positions did not find this in time",
                     hint="use shorter patterns, or fewer keys or items",
                 )
             words[:] = kept
@@ -123,7 +124,7 @@ class LookaheadDuplicates:
         return self.nodes[frame.node].tight or (self.nodes[frame.node].unique and _is_late(scan))
 
     def _clear_dead_ends(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
-        search = _Search(_MAX_POSITIONS)
+        search = _Search(_most_positions(scan))
         of = self.tokens.token_bytes
         free: set[bytes] = set()  # the prefixes of all tokens that are no dead end
         candidates = allowed_of(words, self._toward_duplicates(scan))
@@ -301,7 +302,7 @@ class LookaheadDuplicates:
     # -- tokens after which the next key or item can only be a duplicate
 
     def _clear_next(self, words: NDArray[np.int32], scan: ScanState, frame: ScanFrame, matcher: Any) -> None:
-        search = _Search(_MAX_POSITIONS)
+        search = _Search(_most_positions(scan))
         crossed = self._crossing_tokens()
         for i in allowed_of(words, (*crossed, *self.tokens.next_value_beginnings)):
             after = self._next(scan, i)
@@ -346,6 +347,11 @@ class LookaheadDuplicates:
                 return True
             frame = frame.parent
         return False
+
+
+def _most_positions(scan: ScanState) -> int:
+    written = 0 if scan.frame is None else len(scan.frame.written)
+    return _MAX_POSITIONS + _POSITIONS_OF_A_VALUE * written
 
 
 def _is_late(scan: ScanState) -> bool:

@@ -20,7 +20,7 @@ def form(syntax: str, **fields: Any) -> ToolCallFormat:
     return ToolCallFormat(syntax, options=options, **{k: v for k, v in fields.items() if k in known})
 
 
-_XML = {"call": "$name>\n$parameters</function>", "call_start": "<tool_call>\n<function="}
+_XML = {"call": "$name>\n$parameters", "call_start": "<tool_call>\n<function="}
 _KIMI = {"section_start": "<|tool_calls_section_begin|>", "section_end": "<|tool_calls_section_end|>"}
 _DSML = {"section_start": "<|DSML|tool_calls>\n", "section_end": "</|DSML|tool_calls>"}
 
@@ -54,11 +54,11 @@ FORMS: dict[str, ToolCallFormat] = {
     "fenced": form("name_then_json", section_start="<|tool_calls_begin|>", section_end="<|tool_calls_end|>",
                    call_start="<|tool_call_begin|>function<|tool_sep|>", call_end="\n```<|tool_call_end|>",
                    call="$name\n```json\n$arguments", between="\n"),
-    "xml": form("xml_equals", call_end="\n</tool_call>", between="\n", gap="\n\n",
+    "xml": form("xml_equals", call_end="</function>\n</tool_call>", between="\n", gap="\n\n",
                 parameter="<parameter=$key>\n$value\n</parameter>\n", words="True False None", **_XML),
-    "xml, any order": form("xml_equals", call_end="\n</tool_call>", between="\n", order="any",
+    "xml, any order": form("xml_equals", call_end="</function>\n</tool_call>", between="\n", order="any",
                            parameter="<parameter=$key>\n$value\n</parameter>\n", **_XML),
-    "xml, tight": form("xml_equals", call_end="\n</tool_call>\n",
+    "xml, tight": form("xml_equals", call_end="</function>\n</tool_call>\n",
                        parameter="<parameter=$key>$value</parameter>\n", **_XML),
     "invoke": form("invoke", section_start="<minimax:tool_call>\n", section_end="</minimax:tool_call>"),
     "invoke with a flag": form("invoke", call_start='<|DSML|invoke name="', call_end="</|DSML|invoke>\n",
@@ -94,7 +94,7 @@ FORMS: dict[str, ToolCallFormat] = {
     "lines": form("json_in_tags", call_start="<do>\n", call_end="\n</do>", spelling=Spelling(max_whitespace=12),
                   body='{\n  "fn": "$name",\n  "args": $arguments\n}'),
     "arguments left out": form("json_in_tags", call_start="<do>", call_end="</do>", empty='{"name": "$name"}</do>'),
-    "xml, values as JSON": form("xml_equals", call_end="\n</tool_call>", strings="json", **_XML),
+    "xml, values as JSON": form("xml_equals", call_end="</function>\n</tool_call>", strings="json", **_XML),
     "bare keys": form("key_tags", section_start="<js>", section_end="</js>", call_start="tools.", call_end="});",
                       call="$name({$parameters", parameter="$key: $value", separator=", ", strings="json"),
     "elements": form("key_tags", section_start="]<]m[>[<tools>\n", section_end="]<]m[>[</tools>", items="item",

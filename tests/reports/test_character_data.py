@@ -1,6 +1,7 @@
 """Kind: a string stands as it is, or between delimiters where it has characters of markup: both forms are read.
 
-Sources: ml-explore/mlx-lm#1899, jundot/omlx#3530 (MiniCPM5).
+Sources: ml-explore/mlx-lm#1899, jundot/omlx#3530 (MiniCPM5).  The template below is made up; from the model's own
+(xbl916/muse.cpp:models/templates/openbmb-MiniCPM5-1B.jinja) the same format is inferred, in every field.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ def test_what_the_renderer_writes_is_accepted_and_read_back(model: tuple[Inferen
     form, rng, kinds = model[0].format.tool_calls, random.Random(7), (STRING, {"type": "string", "pattern": "^[^q]*$"})
     assert form is not None
     plans = [plan_of(model, kind, kind) for kind in kinds]
-    for _ in range(150):
+    for _ in range(50):
         values = {key: "".join(rng.choices(PIECES, k=rng.randint(0, 7))) for key in "xy"}
         if "]]>" in str(values) or any(tag in str(values) for tag in VOCABULARIES["tokens"]):
             continue
@@ -199,7 +200,7 @@ def test_what_the_renderer_writes_is_accepted_and_read_back(model: tuple[Inferen
             assert arguments_of(model, plan, text) == values
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_what_masks_let_write_reads_back_as_it_stands(model: tuple[Inference, Engine], seed: int) -> None:
     """The judge: a value is what stands between the tags, or between the delimiters that stand there alone."""
     plan = plan_of(model, STRING, STRING)

@@ -5,11 +5,13 @@ Sources: vllm-project/vllm#47704 (white space around calls), vllm-project/vllm#2
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 
 from grammars.compose.compose import Parts, compose
+from grammars.compose.tool_section import with_text_after_calls
 from grammars.formats.check import TYPED_TOOLS
 from grammars.formats.infer import infer
 from grammars.tool_calls.section import opening_marker
@@ -40,49 +42,59 @@ def _rendered(name: str, count: int) -> str:
     return syntax(form.syntax).render(form, [Call("get_time", {}) for _ in range(count)], TOOLS)
 
 
-@pytest.mark.parametrize("white", WHITE)
 @pytest.mark.parametrize("name", [name for name, form in FORMS.items() if form.max_calls != 1])
-def test_white_space_around_calls_is_no_content(name: str, white: str) -> None:
+def test_white_space_around_calls_is_no_content(name: str) -> None:
     plan, engine = _plan(name)
     form, two = FORMS[name], _rendered(name, 2)
     border = form.call_end + form.between + form.call_start
-    texts = [white + _rendered(name, 1) + white]
-    if border.strip() and border in two:
-        spread = form.call_end.rstrip() + white + form.between.strip() + form.call_start.lstrip()
-        texts.append(two.replace(border, spread, 1) + white)
-    for count, text in enumerate(texts, 1):
+    for white in WHITE:
+        texts = [white + _rendered(name, 1) + white]
+        if border.strip() and border in two:
+            spread = form.call_end.rstrip() + white + form.between.strip() + form.call_start.lstrip()
+            texts.append(two.replace(border, spread, 1) + white)
+        for count, text in enumerate(texts, 1):
+            for ended in (True, False):
+                message = read(plan, engine, engine.tokenize(text), "fresh", ended=ended)
+                assert (message.content, message.unfinished) == (None, None), text
+                assert [call.name for call in message.tool_calls] == ["get_time"] * count
+
+
+@pytest.mark.parametrize("name", ["tags", "xml", "array, name as key"])
+def test_white_space_after_the_last_call_is_none_where_text_may_follow(name: str) -> None:
+    format = with_text_after_calls(Format("framed", tool_calls=FORMS[name], ends=Ends((END,))), True)
+    engine = engine_for(format)
+    plan = compose(Parts(tools=[TOOLS["get_time"]]), tokens=engine.tokens, format=format)
+    for after, content in (*((white, None) for white in WHITE), ("\nSo.", "\nSo.")):
         for ended in (True, False):
-            message = read(plan, engine, engine.tokenize(text), "fresh", ended=ended)
-            assert (message.content, message.unfinished) == (None, None), text
-            assert [call.name for call in message.tool_calls] == ["get_time"] * count
+            message = read(plan, engine, engine.tokenize(_rendered(name, 1) + after), "fresh", ended=ended)
+            assert (message.content, message.unfinished, len(message.tool_calls)) == (content, None, 1)
 
 
-SECTIONS = [
-    name
-    for name, form in FORMS.items()
-    if opening_marker(form) == (form.section_start or form.call_start).strip() and opening_marker(form).endswith(">")
-]
+#: Without a section, a call's first and last tag frame it.
+SECTIONS = [name for name, form in FORMS.items() if opening_marker(form).endswith(">")]
 
 
-@pytest.mark.parametrize("white", WHITE)
 @pytest.mark.parametrize("as_text", [False, True])
 @pytest.mark.parametrize("name", SECTIONS)
-def test_an_empty_section_shows_nothing(name: str, as_text: bool, white: str) -> None:
+def test_an_empty_section_shows_nothing(name: str, as_text: bool) -> None:
     plan, engine = _plan(name, as_text=as_text)
     form = FORMS[name]
-    opening, closing = form.section_start or form.call_start, form.section_end or form.call_end
-    for before in ("", "So.\n"):
+    opening, closing = form.section_start, form.section_end
+    if not opening:
+        opening, closing = opening_marker(form), form.call_end[form.call_end.rindex("<") :]
+    for before, white in product(("", "So.\n"), WHITE):
         text = before + opening.strip() + white + closing.strip()
         for after in ("", "Hi", "\nHi"):
             message = read(plan, engine, engine.tokenize(text + after), "fresh", ended=True)
             assert "".join((message.content or "").split()) == "".join((before + after).split()), text
             assert (message.tool_calls, message.unfinished, message.violations) == ((), None, ())
-    message = read(plan, engine, engine.tokenize(text + "\n" + _rendered(name, 1)), "fresh", ended=True)
-    assert [call.name for call in message.tool_calls] == ["get_time"]
-    assert (message.content or "").strip() == "So."
+        message = read(plan, engine, engine.tokenize(text + "\n" + _rendered(name, 1)), "fresh", ended=True)
+        assert [call.name for call in message.tool_calls] == ["get_time"], text
+        assert (message.content or "").strip() == before.strip()
 
 
-#: Every tag is three tokens, and reasoning off opens the answer's frame instead of closing the block.
+#: Every tag is three tokens, and reasoning off opens the answer's frame instead of closing the block: the form of Kimi
+#: K3, from whose template the same format is inferred (ggml-org/llama.cpp:models/templates/Kimi-K3.jinja).
 _TAGS = """\
 {%- macro tag(text) %}<|open|>{{ text }}<|sep|>{% endmacro %}
 {%- macro end(text) %}<|close|>{{ text }}<|sep|>{% endmacro %}
@@ -140,7 +152,9 @@ def test_no_prefix_of_what_a_template_writes_is_white_space_alone(shared: Any, n
         parts = Parts(tools=list(TYPED_TOOLS.values()), thinking=True if golden.reasoning else None)
         plan = compose(parts, tokens=engine.tokens, format=inference.format)
         ids = engine.tokenize(golden.text)
-        for end in range(len(ids) + 1):
+        # Where white space is written, and just after it.
+        white = {end for end, token in enumerate(ids, 1) if engine.token_bytes(token).isspace()}
+        for end in sorted({0, len(ids), *white, *(end + 1 for end in white)}):
             message = read(plan, engine, ids[:end], plan.entry(golden.entry).name)
             assert not message.content or message.content.strip(), ids[:end]
 

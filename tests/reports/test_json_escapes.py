@@ -96,7 +96,15 @@ def test_listed_texts_keep_the_escapes_that_they_need(plain_engine: Engine) -> N
         assert begun(plain_engine, schema, r'"a\u0003"') == 9
 
 
-@pytest.mark.parametrize("vocabulary", ["qwen3", "gptoss", "llama3_1", "gemma3", "deepseek_v3"])
+@pytest.mark.parametrize(
+    "vocabulary",
+    [
+        "qwen3",
+        "llama3_1",
+        "gemma3",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("gptoss", "deepseek_v3")),
+    ],
+)
 def test_real_vocabularies_write_escapes_in_answers_and_calls(real_engine: Any, vocabulary: str) -> None:
     engine = real_engine(vocabulary)
     format = replace(PLAIN, ends=Ends())

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import guided
 from guided.engine.engine import Engine
+from guided.inspect.shortest import shortest
 from tests.conftest import small_engine
 from tests.judges.plans import END, FORMAT, accepts, plan_of
 
@@ -58,8 +59,12 @@ def test_a_repeat_of_nothing_is_nothing(engine: Engine) -> None:
 REFUSED = {
     'start: "x" "y"\n%ignore /\\/\\*.*?\\*\\//s': (2, 14, "*? is lazy"),
     'start: A "b"\nA: /[*?]\\*?a{2,3}?/': (2, 13, "{2,3}? is lazy"),
-    'start: F "," F\nF: /".*"/': (1, 8, "F can never end"),
-    'start: a\na: F "," F | "(" a ")"\nF: /[a-z,]+/': (2, 4, "F can never end"),
+    'start: F "," F\nF: /".*"/': (1, 8, "no text ends this grammar: F can never end"),
+    'start: (F ",")+ F\nF: /".*"/': (1, 9, "no text ends this grammar: F can never end"),
+    'start: a\na: F "," F | "(" a ")"\nF: /[a-z,]+/': (2, 4, "no text ends this grammar: F can never end"),
+    'start: A "b" | "x"\nA: /[a-z]+/': (1, 8, "A can never end"),
+    'start: A B\nA: /.*/\nB: "b"': (1, 8, "A can never end"),
+    'start: A "b" A\nA: /.*/': (1, 8, "A can never end"),
     'start: r "b"\nr[lazy]: /[a-z]*/': (2, 1, "r is lazy and may be empty"),
 }
 
@@ -72,6 +77,28 @@ def test_what_no_mask_could_write_is_refused_with_its_place(
         plan_of(engine, PLAIN, response_format=guided.Lark(source))
     assert (raised.value.line, raised.value.column) == error[:2]
     assert error[2] in str(raised.value)
+    assert ("no text" in str(raised.value)) == ("no text" in error[2])
+
+
+#: Grammars, the place at which a lexeme can never end, a text that the rules alone allow there, and one elsewhere.
+DEAD_PLACES = {
+    'start: F "," F | "x"\nF: /".*"/': ((1, 8), '"a","b"', "x"),
+    'start: (F ",")* "g" | F\nF: /".*"/': ((1, 9), '"a",g', '"a","b"'),
+    'start: a | "x" F\na: F "," F\nF: /".*"/': ((2, 4), '"a","b"', 'x"a"'),
+    'start: A "b" | "1" A\nA: /[a-z]+/': ((1, 8), "ab", "1a"),
+}
+
+
+@pytest.mark.parametrize(("source", "dead"), DEAD_PLACES.items())
+def test_a_place_that_no_text_leaves_is_reported_where_another_way_is_left(
+    engine: Engine, source: str, dead: tuple[tuple[int, int], str, str]
+) -> None:
+    (line, column), lost, kept = dead
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    assert plan.response
+    assert f"at line {line}, column {column} it can never end" in plan.response.report.narrowed[0].reason
+    assert accepts(plan, engine, kept + END)
+    assert not accepts(plan, engine, lost + END)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +107,19 @@ def test_what_no_mask_could_write_is_refused_with_its_place(
 )
 def test_what_has_a_text_is_planned(engine: Engine, source: str) -> None:
     engine.prepare(plan := plan_of(engine, PLAIN, response_format=guided.Lark(source)), plan.entries[0].name)
+
+
+#: A word of the language by its rules may be read as the beginning of another.
+KEYWORDS = {
+    'start: "if" NAME | NAME "=" NAME\nNAME: /[a-z]+/\n%ignore " "': "a=a",
+    'start: "i" A | A "=" A\nA: /[a-z]+/': "a=a",
+    'start: stmt+\nstmt: "if" NAME ":" | NAME "=" NAME ";"\nNAME: /[a-z]+/\n%ignore /\\s+/': "a=a;",
+}
+
+
+@pytest.mark.parametrize(("source", "text"), KEYWORDS.items())
+def test_a_text_is_found_where_names_may_begin_like_keywords(engine: Engine, source: str, text: str) -> None:
+    assert shortest(plan_of(engine, PLAIN, response_format=guided.Lark(source)), engine) == text
 
 
 LOST = {

@@ -47,6 +47,12 @@ def test_a_pattern_of_a_tool_as_well(engine: Engine, kind: str, pattern: str) ->
     assert not [word for word in INTERNAL if word in text], text
 
 
+@pytest.mark.parametrize(("pattern", "column"), [("*a", 1), ("x[b-a]", 4), (r"a\u{1", 4), ("ab++", 3), (r"(a)\1", 4)])
+def test_a_pattern_of_a_schema_is_refused_by_its_column(engine: Engine, pattern: str, column: int) -> None:
+    schema = guided.JsonSchema({"type": "string", "pattern": pattern})
+    assert f", column {column}" in _error(engine, response_format=schema, schema_policy="strict")
+
+
 def test_nul_is_a_character(engine: Engine) -> None:
     plan = plan_of(engine, PLAIN, response_format=guided.Regex(r"a\0b"))
     assert accepts(plan, engine, "a\0b")

@@ -1,6 +1,7 @@
 """Kind: objects and lists in a call are elements in elements, with a mark in front of every tag.
 
-Sources: ml-explore/mlx-lm#1416, ikawrakow/ik_llama.cpp#2008 (MiniMax M3).
+Sources: ml-explore/mlx-lm#1416, ikawrakow/ik_llama.cpp#2008 (MiniMax M3).  The template below is made up; from the
+model's own (xbl916/muse.cpp:models/templates/MiniMax-M3.jinja) the same format is inferred, in every field.
 """
 
 from __future__ import annotations

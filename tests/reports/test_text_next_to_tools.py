@@ -99,6 +99,8 @@ def test_calls_are_still_the_only_answer_where_one_is_required(shared: Any) -> N
     assert not walk(plan, engine, engine.tokenize('{"name": "Bob"}')).is_whole
 
 
+#: The form of Functionary v3.2, from whose template the same calls and frames of text are inferred
+#: (ikawrakow/ik_llama.cpp:models/templates/meetkai-functionary-medium-v3.2.jinja).
 _NAMED = """\
 {%- for m in messages %}<|head|>{{ m.role }}<|body|>
 {%- if m.role == 'assistant' %}{% if m.content %}>>>all\n{{ m.content }}{% endif %}

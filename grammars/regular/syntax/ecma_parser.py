@@ -85,7 +85,7 @@ class EcmaParser(PatternParser):
         return super().parse()
 
     def invalid(self, message: str, at: int) -> Exception:
-        return InvalidPattern(f"{message} at character {at}")
+        return InvalidPattern(f"{message}, column {at + 1}")
 
     def unsupported(self, what: str, at: int) -> Exception:
         return NotRegular(f"{what}, column {at + 1}")
@@ -225,7 +225,7 @@ class EcmaParser(PatternParser):
             case "u" if self.peek() == "{":
                 end = self.text.find("}", self.at)
                 if end < 0:
-                    raise InvalidPattern(f"the code point at character {self.at} is not closed")
+                    raise self.invalid("the code point is not closed", self.at)
                 digits = self.text[self.at + 1 : end]
                 self.at = end + 1
                 return _code_point(digits)

@@ -10,7 +10,7 @@ from grammars.json_schema.build import DEFAULT_SPELLING, Outcome, Policy, Report
 from grammars.regular.languages import Regular
 from grammars.text_grammars.lark.ast import LarkGrammar
 from grammars.text_grammars.lark.check import check, check_size
-from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, find_endless_lexeme, lost_texts
+from grammars.text_grammars.lark.greedy_lexemes import EndlessLexeme, LexemeLanguages, endless_lexemes, lost_texts
 from grammars.text_grammars.lark.parser import parse
 from grammars.text_grammars.lark.write import WriteOptions, write
 from grammars.tree.render import render
@@ -53,16 +53,20 @@ def client_grammar(
         if trusted:
             return ClientGrammar(text)
         check(source, references=references)
-        check_ends(source)
+        endless = check_ends(source)
         schemas = SchemaTexts(spelling, policy)
         lark = write(source, WriteOptions(schemas.text))
-        return ClientGrammar(lark, SchemaReport((*_lexer_rows(source), *schemas.rows)))
+        return ClientGrammar(lark, SchemaReport((*_lexer_rows(source, endless), *schemas.rows)))
     except GrammarError as error:
         raise located(error, place) from None
 
 
-def _lexer_rows(source: LarkGrammar) -> Iterator[ReportRow]:
-    """Yield a row for each two lexemes of which the engine's lexer reads the longer one too far to go back."""
+def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[ReportRow]:
+    """Yield a row for each place where a lexeme cannot end, and for each two of which the lexer reads one too far."""
+    for lexeme in endless[:_MOST_ROWS]:
+        line, column = lexeme.at
+        reason = f"at line {line}, column {column} it can never end: all that may follow it there continues it"
+        yield ReportRow("", lexeme.shown, Outcome.NARROWED, reason)
     for lost in lost_texts(source)[:_MOST_ROWS]:
         reason = f"{lost.follower} cannot always follow {lost.short}: the lexer goes on with {lost.long}, and not back"
         yield ReportRow("", lost.long, Outcome.NARROWED, reason)
@@ -79,10 +83,11 @@ def parse_source(text: Any) -> LarkGrammar:
         raise GrammarError("the grammar is nested too deeply", hint="name the inner parts") from None
 
 
-def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> None:
+def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> list[EndlessLexeme]:
     """Raise `GrammarError` for a lexeme that nothing can follow, and for a lazy one that may be empty.
 
-    ``then`` is the text after the grammar.
+    Return those that nothing can follow at one place, while another place or option is left.  ``then`` is the text
+    after the grammar.
     """
     languages = LexemeLanguages(source)
     for rule in source.definitions:
@@ -95,15 +100,17 @@ def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> None:
                 expected="at least one character",
                 hint="put what ends it into the rule, or use suffix=",
             )
-    endless = find_endless_lexeme(source, then=then)
-    if endless is not None:
-        shown, (line, column) = endless
-        raise GrammarError(
-            f"{shown} can never end: all that may follow it continues it",
-            line=line,
-            column=column,
-            hint="leave the delimiter out of its characters, or give the rule suffix=",
-        )
+    endless = endless_lexemes(source, then=then)
+    for lexeme in endless:
+        if not lexeme.is_avoidable:
+            raise GrammarError(
+                f"{'' if lexeme.has_text else 'no text ends this grammar: '}"
+                f"{lexeme.shown} can never end: all that may follow it continues it",
+                line=lexeme.at[0],
+                column=lexeme.at[1],
+                hint="leave the delimiter out of its characters, or give the rule suffix=",
+            )
+    return endless
 
 
 def located(error: GrammarError, place: str) -> GrammarError:

@@ -1,8 +1,8 @@
 """Greedy lexemes that make texts impossible: those that can never end, and those that swallow what follows.
 
 The engine's lexer takes the longest lexeme and never backtracks: ``start: /[a-z]+/ "end"`` compiles, but no text ends
-it, because the letters of ``end`` continue the lexeme.  `find_endless_lexeme` finds a lexeme for which this holds in
-every accepting state: whatever may follow continues it.  It reports only what is certain; what cannot be analysed
+it, because the letters of ``end`` continue the lexeme.  `endless_lexemes` finds the places where this holds in every
+accepting state: whatever may follow continues the lexeme.  It reports only what is certain; what cannot be analysed
 passes.
 
 All analysis of one grammar draws on one `Work`.
@@ -54,10 +54,11 @@ from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.graph import components, uses_of
 
 __all__ = [
+    "EndlessLexeme",
     "LexemeLanguages",
     "LostText",
     "can_end",
-    "find_endless_lexeme",
+    "endless_lexemes",
     "lost_texts",
     "swallowing_lexemes",
 ]
@@ -123,11 +124,19 @@ def _any_case(word: str) -> Regular:
     return cat(*(chars([(ord(c), ord(c)) for c in {char, char.lower(), char.upper()} if len(c) == 1]) for char in word))
 
 
-def find_endless_lexeme(source: LarkGrammar, *, then: Regular | None = None) -> tuple[str, SourcePlace] | None:
-    """Return a lexeme that can never end, as shown in errors, and its position; None if none is certain.
+class EndlessLexeme(NamedTuple):
+    """A lexeme, as shown in errors, that can never end at a place, and whether other places and options are left."""
 
-    ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.  A lexeme that
-    can end in another place is returned only if no text avoids the place where it cannot.
+    shown: str
+    at: SourcePlace
+    is_avoidable: bool  #: may it end at another place, and is there an option without such a lexeme?
+    has_text: bool  #: does the grammar have a text, if only because the lexeme may be empty?
+
+
+def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list[EndlessLexeme]:
+    """Return the places at which a lexeme can never end, as far as that is certain.
+
+    ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.
     """
     analysis, languages, work = FollowSets(source), LexemeLanguages(source), Work(WORK.lexemes)
     ignored = [languages.of(ignore.body) for ignore in source.ignores]
@@ -155,21 +164,24 @@ def find_endless_lexeme(source: LarkGrammar, *, then: Regular | None = None) -> 
         return ends[number, bits]
 
     try:
-        for number, bits in analysis.followers.items():
-            lexeme = analysis.lexemes[number]
-            assert lexeme is not None
-            if not may_end(lexeme, number, bits):
-                return _shown(lexeme), analysis.places[number]
-        endless = {id(expr): expr for expr, number, bits in analysis.occurrences if not may_end(expr, number, bits)}
+        endless = {id(expr): (expr, n) for expr, n, bits in analysis.occurrences if not may_end(expr, n, bits)}
         for expr, number, bits in analysis.occurrences:  # one object may stand in several places
             if id(expr) in endless and may_end(expr, number, bits):
                 del endless[id(expr)]
+        can_end_somewhere = {n for expr, n, bits in analysis.occurrences if may_end(expr, n, bits)}
     except TooMuch:
-        return None
-    if not endless or "start" in productive_rules(source, endless):
-        return None
-    first = next(iter(endless.values()))
-    return _shown(first), getattr(first, "at", (0, 0))
+        return []
+    never_empty = [i for i, (expr, _) in endless.items() if (own := languages.of(expr)) and not own.nullable]
+    has_option, has_text = ("start" in productive_rules(source, without) for without in (endless, never_empty))
+    return [
+        EndlessLexeme(
+            _shown(expr),
+            getattr(expr, "at", analysis.places[number]),
+            is_avoidable=has_option and number in can_end_somewhere,
+            has_text=has_text,
+        )
+        for expr, number in endless.values()
+    ]
 
 
 def _shown(lexeme: Expr) -> str:
