@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from grammars.plan.plan import Plan
-from grammars.requests.read import Request
+from grammars.requests.read import Request, read_request
 from guided.hf.answering import generation_of, rows_of
 from guided.hf.loop.generation import Generation
 from guided.hf.options import AnswerOptions
@@ -160,7 +160,8 @@ def completing(
     for key, right in _OTHER_BODIES.items():
         if isinstance(body, Mapping) and body.get(key) is not None:
             raise RequestError("not a key of Chat Completions", place=key, expected=right)
-    request, plan = planner.request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+    request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+    plan = planner.plan_request(request)
     messages, stream = request.prompt.get("messages"), request.prompt.get("stream", False)
     model, options = request.prompt.get("model"), body.get("stream_options")
     if messages is None:

@@ -118,7 +118,7 @@ class AnswerOptions:
     ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
     answer: the same answers, in fewer forwards where they repeat the prompt.  ``assistant_model``, a smaller model of
     the same vocabulary or its guide, guesses instead.  ``return_last_hidden_state`` fills
-    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.  ``retries`` is how often at most
+    ``message.last_hidden_state``; `guided.hf.HiddenStates` in place of True says how.  ``retries`` is how often at most
     `chat` and `run` ask again, with what was wrong, while the schema or the Python type refuses the answer.  An answer
     whose shortest text its budget holds ends within it unless ``landing`` is False (`guided.LandingOptions` says what
     is kept for its values); ``short_budget="error"`` refuses a budget that cannot hold it.

@@ -29,7 +29,7 @@ def test_no_kept_rows_say_why_once(case: str, caplog: Any) -> None:
     with caplog.at_level(logging.WARNING, "guided"):
         for _ in range(2):
             guide.chat("why?", temperature=0, max_tokens=4)
-    assert guide.cache_stats().off == f"decoded step by step: {why}"
+    assert guide.stats().kept.off == f"decoded step by step: {why}"
     said = [record.getMessage() for record in caplog.records if why in record.getMessage()]
     assert said == [f"no rows are kept for later turns, decoded step by step: {why}"]
 

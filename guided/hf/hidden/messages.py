@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import index
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 
@@ -15,12 +15,17 @@ from guided.hf.hidden.last_states import LastStates
 from guided.hf.hidden.prefill import Wanted, states_of
 from guided.hf.hidden.self_test import check_hidden_states
 from guided.hf.hidden.settings import HiddenStates
+from guided.hf.model.chat_template import chat_digests, messages_of
 from guided.hidden_state import LastHiddenState, Vectors
 from guided.output.message import Message
 from guided.rows.alone import completed
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["StateKind", "answer_states", "with_last_states"]
+if TYPE_CHECKING:
+    from guided.hf.guide import Guide
+    from guided.hf.options import Chat
+
+__all__ = ["StateKind", "hidden_states", "with_last_states"]
 
 #: The state at a token, or the one from which it was chosen.
 StateKind = Literal["at_token", "producing"]
@@ -63,26 +68,32 @@ def _filled(pair: torch.Tensor, strategy: Literal["hybrid", "prefill"], message:
     return replace(message, last_hidden_state=state, usage=usage)
 
 
-def answer_states(
-    model: Any,
+def hidden_states(
+    guide: Guide,
+    messages: Chat,
     message: Message,
-    chat: Sequence[int],
-    positions: Sequence[int] | int,
-    kind: StateKind,
-    pool: PrefixPool | None,
+    *,
+    positions: Sequence[int] | int = (-1,),
+    state: StateKind = "at_token",
 ) -> Vectors:
-    """Return the states ``[positions, hidden size]`` of tokens of an answer; ``chat`` are the digests of its chat."""
-    _check_message(message, chat, kind)
-    check_hidden_states(model)
+    """Return the last layer's states after the final norm at tokens of an answer, ``[positions, hidden size]``.
+
+    ``positions`` are indices into ``message.token_ids``, negative ones from its end.  ``state="producing"`` asks for
+    the states from which these tokens were chosen, each one position earlier.  ``messages`` are what was answered, and
+    may have gone on since; what is kept of the answer is not computed again.  Raises `RequestError` for an index out of
+    range or a message of another chat, `ModelError` for a model that shows no hidden states.
+    """
+    _check_message(message, chat_digests(messages_of(messages)), state)
+    check_hidden_states(guide.model)
     size = len(message.token_ids)
-    offset = len(_ids(message)) - size - (kind == "producing")
+    offset = len(_ids(message)) - size - (state == "producing")
     wanted = positions if isinstance(positions, Iterable) else [positions]
     places = [offset + _index(at, size) for at in wanted]
     if not places:
-        raise RequestError("there are none", place="positions", expected="at least one index")
+        raise RequestError("no position is given", place="positions", expected="at least one index")
     first, end = min(places), max(places) + 1
-    (found,) = states_of(model, [Wanted(_ids(message)[:end], end - first)], pool=pool)
-    return _on_host(found[[place - first for place in places]])
+    (states,) = states_of(guide.model, [Wanted(_ids(message)[:end], end - first)], pool=guide.context.pool)
+    return _on_host(states[[place - first for place in places]])
 
 
 def _index(at: object, size: int) -> int:

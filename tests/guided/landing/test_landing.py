@@ -219,7 +219,7 @@ STR: /'[^']*'/
 
 def test_a_query_has_a_shortest_text(demo_guide: Any) -> None:
     plan = demo_guide.plan(response_format=guided.Lark(SQL), thinking=False)
-    assert demo_guide.min_tokens(plan) <= 7
+    assert demo_guide.check(plan).min_tokens <= 7
 
 
 @pytest.mark.parametrize(

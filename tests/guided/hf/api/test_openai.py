@@ -10,6 +10,7 @@ import pytest
 
 import guided
 from guided.hf.completing import completing
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidedError, RequestError
 
 USER = [{"role": "user", "content": "Say it."}]
@@ -104,7 +105,7 @@ def test_clients_see_where_an_answer_landed_and_may_say_otherwise(tiny_guide: An
     texts = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     form = {"type": "json_schema", "json_schema": {"name": "o", "schema": texts | {"additionalProperties": False}}}
     plan = tiny_guide.plan(response_format=form)
-    least = tiny_guide.min_tokens(plan)
+    least = tiny_guide.check(plan).min_tokens
     body = {"messages": USER, "response_format": form, "temperature": 1.0, "seed": 1, "max_tokens": least + 3}
     message = tiny_guide.chat(USER, plan, temperature=1.0, seed=1, max_tokens=least + 3)
     (choice,) = tiny_guide.complete(body)["choices"]
@@ -217,7 +218,7 @@ def test_a_message_goes_back_into_the_chat_as_it_is(tiny_guide: Any, sdk: Any) -
     assert judge.tool_calls[0].function.name == "look"
     result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "seen"}
     prompts = {
-        tiny_guide.inputs([[*USER, again, result]]).prompt_ids
+        checked_inputs(tiny_guide.context, [[*USER, again, result]]).prompt_ids
         for again in (message, message.to_chat(), message.to_openai(), judge)
     }
     assert len(prompts) == 1

@@ -319,7 +319,7 @@ def test_a_guide_runs_its_tools(tiny_guide: Any) -> None:
 
     run = tiny_guide.run("Go.", tools=[note], tool_choice="required", max_turns=1, max_tokens=80, temperature=0)
     assert len(seen) == 1
-    assert isinstance(run, guided.ToolRun)
+    assert isinstance(run, guided.hf.ToolRun)
     assert run.turns[0].tool_calls[0].parsed["flag"] is seen[0]
     assert (run.message.tool_calls, len(run.turns)) == ((), 2)
     options: dict[str, Any] = {"tools": [note], "tool_choice": "required", "max_tokens": 80, "temperature": 0}

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import guided
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidanceError, RequestError
 
 
@@ -17,7 +18,7 @@ def test_choice_probabilities_are_those_of_each_option_alone(tiny_guide: Any) ->
     choices: Sequence[str] = ["true", "tru", "a thing", "\N{GRINNING FACE}", *[f"option {i}" for i in range(40)]]
     found = tiny_guide.choice_probabilities("which?", choices, describe=False)
     plan = tiny_guide.plan(response_format={"enum": ["x"]})
-    prompt = tiny_guide.inputs(["which?"], [plan]).prompt_ids[0]
+    prompt = checked_inputs(tiny_guide.context, ["which?"], [plan]).prompt_ids[0]
     ends = sorted(tiny_guide.tokens.end_ids)
     judged = []
     for choice in choices:
