@@ -170,7 +170,7 @@ def request_options(
         )
     body = json_of(request, "--request")
     if not isinstance(body, dict):
-        raise RequestError("the request is no object", place="--request", expected="a JSON object")
+        raise RequestError("the request is not an object", place="--request", expected="a JSON object")
     return Asked(body=body, trusted=trusted)
 
 

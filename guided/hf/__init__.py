@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from guided.hf.batch import Batch
     from guided.hf.guide import Guide
-    from guided.hf.hidden.messages import hidden_states
     from guided.hf.hidden.settings import HiddenStates
     from guided.hf.loop.stream import Stream
+    from guided.hf.states import hidden_states
     from guided.hf.tool_loop import ToolRun
     from guided.hidden_state import LastHiddenState
 
@@ -26,7 +26,7 @@ _HOME_OF = {
     "LastHiddenState": "guided.hidden_state",
     "Stream": "guided.hf.loop.stream",
     "ToolRun": "guided.hf.tool_loop",
-    "hidden_states": "guided.hf.hidden.messages",
+    "hidden_states": "guided.hf.states",
 }
 
 

@@ -54,7 +54,7 @@ class WorkerThread:
         end = object()
         try:
             while (item := await self.run(lambda: next(steps, end))) is not end:
-                yield item  # type: ignore[misc]  # the sentinel is no item
+                yield item  # type: ignore[misc]  # the sentinel is not an item
         finally:
             assert self._pool is not None
             self._pool.submit(steps.close)

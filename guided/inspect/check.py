@@ -28,7 +28,7 @@ __all__ = ["CheckedFormat", "CheckedRequest", "PlanCheck", "check_format", "chec
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """What is known of a plan's answers before one is generated.
+    """The facts about a plan's answers before one is generated.
 
     ``min_tokens`` counts the shortest answer found, its end included: an upper bound, exact for most plans.  None where
     no end is found; the last note says why.  ``shortest`` is the response of such an answer, which is valid; None
@@ -43,6 +43,7 @@ class PlanCheck:
 
 def check_plan(plan: Plan, engine: Engine, *, entry: str = "fresh") -> PlanCheck:
     """Return what is known of the answers that begin at ``entry`` of ``plan``; raises `PlanError`."""
+    engine.pristine(plan, entry)  # refuses a plan of another vocabulary
     notes, least = plan.notes, None
     try:
         least = min_tokens(plan, engine, entry=entry)

@@ -119,7 +119,7 @@ def test_a_regex_that_is_not_one_is_refused_with_its_column(engine: Engine) -> N
 
 
 def test_rows_and_plans_must_agree(tiny_guide: Any) -> None:
-    with pytest.raises(PlanError, match="there are no chats"):
+    with pytest.raises(PlanError, match="chats: the list is empty"):
         checked_inputs(tiny_guide.context, [])
     with pytest.raises(PlanError, match="2 plans for 1 rows"):
         checked_inputs(tiny_guide.context, ["a"], [None, None])
@@ -142,7 +142,7 @@ def test_rows_and_plans_must_agree(tiny_guide: Any) -> None:
 def test_an_unknown_model_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     import guided
 
-    with pytest.raises(ModelError, match=r"cannot load .*nowhere.*no folder.*expected a model name or a folder"):
+    with pytest.raises(ModelError, match=r"cannot load .*nowhere.*not a folder.*expected a model name or a folder"):
         guided.Guide.from_pretrained(tmp_path / "nowhere")
 
 
@@ -158,7 +158,7 @@ def test_a_name_is_looked_for_once_where_the_hub_cannot_be_reached(monkeypatch: 
 
     monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", refuse)
     for load in (guided.Guide.from_pretrained, vocabulary_of):
-        words = "no folder, it is not in the hub's cache, and the hub cannot be reached .Name or service not known"
+        words = "not a folder, it is not in the hub's cache, and the hub cannot be reached .Name or service not known"
         with pytest.raises(ModelError, match=f"cannot load 'nobody/no-model': it is {words}"):
             load("nobody/no-model")
     assert len(asked) == 2

@@ -100,9 +100,9 @@ def checked_inputs(
     ``describe`` adds the system text that describes tools and response format to the model.
     """
     if isinstance(chats, str | Mapping):
-        raise PlanError("chats is one chat", place="chats", expected="a list of chats")
+        raise PlanError("this is one chat", place="chats", expected="a list of chats")
     if not chats:
-        raise PlanError("there are no chats", place="chats", expected="at least one chat")
+        raise PlanError("the list is empty", place="chats", expected="at least one chat")
     plans = check_rows(plans, len(chats))
     shown = [messages_of(chat) for chat in chats]
     prompts: list[list[int]] = []
@@ -151,7 +151,7 @@ def check_rows(plans: Any, num_rows: int) -> list[RowPlan]:
     for r, plan in enumerate(plans):
         if not isinstance(plan, Plan | Stops | None):
             raise PlanError(
-                f"{type(plan).__name__} is no plan",
+                f"{type(plan).__name__} is not a plan",
                 place=f"plans[{r}]",
                 expected="what guide.plan() gave, stops, or None",
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -15,17 +15,12 @@ from guided.hf.hidden.last_states import LastStates
 from guided.hf.hidden.prefill import Wanted, states_of
 from guided.hf.hidden.self_test import check_hidden_states
 from guided.hf.hidden.settings import HiddenStates
-from guided.hf.model.chat_template import chat_digests, messages_of
 from guided.hidden_state import LastHiddenState, Vectors
 from guided.output.message import Message
 from guided.rows.alone import completed
 from special_tokens.errors import RequestError, shown
 
-if TYPE_CHECKING:
-    from guided.hf.guide import Guide
-    from guided.hf.options import Chat
-
-__all__ = ["StateKind", "hidden_states", "with_last_states"]
+__all__ = ["StateKind", "answer_states", "with_last_states"]
 
 #: The state at a token, or the one from which it was chosen.
 StateKind = Literal["at_token", "producing"]
@@ -68,31 +63,25 @@ def _filled(pair: torch.Tensor, strategy: Literal["hybrid", "prefill"], message:
     return replace(message, last_hidden_state=state, usage=usage)
 
 
-def hidden_states(
-    guide: Guide,
-    messages: Chat,
+def answer_states(
+    model: Any,
     message: Message,
-    *,
-    positions: Sequence[int] | int = (-1,),
-    state: StateKind = "at_token",
+    chat: Sequence[int],
+    positions: Sequence[int] | int,
+    kind: StateKind,
+    pool: PrefixPool | None,
 ) -> Vectors:
-    """Return the last layer's states after the final norm at tokens of an answer, ``[positions, hidden size]``.
-
-    ``positions`` are indices into ``message.token_ids``, negative ones from its end.  ``state="producing"`` asks for
-    the states from which these tokens were chosen, each one position earlier.  ``messages`` are what was answered, and
-    may have gone on since; what is kept of the answer is not computed again.  Raises `RequestError` for an index out of
-    range or a message of another chat, `ModelError` for a model that shows no hidden states.
-    """
-    _check_message(message, chat_digests(messages_of(messages)), state)
-    check_hidden_states(guide.model)
+    """Return the states ``[positions, hidden size]`` of tokens of an answer; ``chat`` are the digests of its chat."""
+    _check_message(message, chat, kind)
+    check_hidden_states(model)
     size = len(message.token_ids)
-    offset = len(_ids(message)) - size - (state == "producing")
+    offset = len(_ids(message)) - size - (kind == "producing")
     wanted = positions if isinstance(positions, Iterable) else [positions]
     places = [offset + _index(at, size) for at in wanted]
     if not places:
         raise RequestError("no position is given", place="positions", expected="at least one index")
     first, end = min(places), max(places) + 1
-    (states,) = states_of(guide.model, [Wanted(_ids(message)[:end], end - first)], pool=guide.context.pool)
+    (states,) = states_of(model, [Wanted(_ids(message)[:end], end - first)], pool=pool)
     return _on_host(states[[place - first for place in places]])
 
 

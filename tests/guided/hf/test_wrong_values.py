@@ -96,8 +96,8 @@ def test_a_pad_token_may_be_named_next_to_our_kwargs(tiny_guide: Guide, monkeypa
         ({"max_tokens": 2.0}, "max_tokens: 2.0"),
         ({"parallel_tool_calls": "no"}, "parallel_tool_calls: 'no'"),
         ({"thinking": "yes"}, "thinking: 'yes'"),
-        ({"stop": 5}, "stop: int is no stop"),
-        ({"stop": {"strings": ["a"]}}, "stop: dict is no stop"),
+        ({"stop": 5}, "stop: int is not a stop"),
+        ({"stop": {"strings": ["a"]}}, "stop: dict is not a stop"),
         ({"tools": test_a_misspelt_on_error_never_frees_a_row}, "tools: function is not a list"),
     ],
 )
@@ -109,7 +109,7 @@ def test_settings_of_a_plan(tiny_guide: Guide, options: dict[str, Any], place: s
 @pytest.mark.parametrize(
     ("make", "place"),
     [
-        (lambda: Stops(strings=5), "stop.strings: 5 is no list"),  # type: ignore[arg-type]
+        (lambda: Stops(strings=5), "stop.strings: 5 is not a list"),  # type: ignore[arg-type]
         (lambda: Stops(strings={"a": 1}), "stop.strings"),  # type: ignore[arg-type]
         (lambda: Stops(include="yes"), "stop.include"),  # type: ignore[arg-type]
         (lambda: Stops((3,)), r"stop\[0\]: 3 is not text"),  # type: ignore[arg-type]
@@ -152,8 +152,8 @@ def test_chats(tiny_guide: Guide, chat: Any, place: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "place"),
     [
-        ({"chats": "hello"}, "inputs: chats is one chat"),
-        ({"chats": ["a", "b"], "plans": ["x", None]}, r"plans\[0\]: str is no plan"),
+        ({"chats": "hello"}, "chats: this is one chat"),
+        ({"chats": ["a", "b"], "plans": ["x", None]}, r"plans\[0\]: str is not a plan"),
         ({"chats": ["a"], "plans": "x"}, "plans is str"),
         ({"chats": ["a"], "sampling": {"n": 2}}, r"sampling\[0\]: dict is not a Sampling"),
         ({"chats": ["a", "b"], "sampling": [None, Sampling()]}, r"sampling\[0\]: NoneType is not a Sampling"),

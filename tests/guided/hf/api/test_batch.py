@@ -100,7 +100,7 @@ def test_what_generate_cannot_follow_is_refused(tiny_guide: Any, options: dict[s
 def test_other_shapes_that_are_no_batch(tiny_guide: Any) -> None:
     with pytest.raises(PlanError, match="batch: there are no inputs; expected one plan for all rows, or inputs"):
         tiny_guide.batch(plans=[tiny_guide.plan(response_format=int)])
-    with pytest.raises(PlanError, match="chats is one chat"):
+    with pytest.raises(PlanError, match="chats: this is one chat"):
         tiny_guide.batch("hello", response_format=int)
     with pytest.raises(RequestError, match="max_tokens: the plans have different limits"):
         tiny_guide.batch(CHATS[:2], [tiny_guide.plan(max_tokens=3), tiny_guide.plan(max_tokens=4)])
@@ -159,7 +159,7 @@ def test_ids_are_read_as_the_message_that_they_are(tiny_guide: Any) -> None:
 def test_a_model_that_is_none_is_refused_when_the_guide_is_made(tiny_guide: Any, model: Any) -> None:
     for tokenizers in ([tiny_guide.tokenizer], []):
         with pytest.raises(
-            guided.ModelError, match=r"model: \w+ is no language .* \(guided.Guide.from_pretrained\(name"
+            guided.ModelError, match=r"model: \w+ is not a language .* \(guided.Guide.from_pretrained\(name"
         ):
             guided.Guide(model, *tokenizers)
 

@@ -140,7 +140,7 @@ def test_an_empty_message_is_a_message(tiny_guide: Any) -> None:
     assert guide.forget([{"role": "user", "content": ""}]) == 1
     with pytest.raises(RequestError, match=r"messages\[0\]: there is no content"):
         guide.forget([{"role": "user"}])
-    with pytest.raises(RequestError, match=r"messages\[0\]: this is no message"):
+    with pytest.raises(RequestError, match=r"messages\[0\]: this is not a message"):
         guide.forget([{"content": "hello"}])
 
 
@@ -246,7 +246,7 @@ def test_a_model_that_writes_its_buffers_keeps_nothing_and_says_why() -> None:
 @pytest.mark.parametrize("value", ["no", 0, None])
 def test_reuse_is_true_or_false(tiny_guide: Any, value: Any) -> None:
     for call in (tiny_guide.chat, tiny_guide.stream, lambda chat, **rest: tiny_guide.generate([chat], **rest)):
-        with pytest.raises(RequestError, match=f"reuse: {value!r} is no switch; expected True or False"):
+        with pytest.raises(RequestError, match=f"reuse: {value!r} is not a switch; expected True or False"):
             call("x", reuse=value)
 
 

@@ -72,7 +72,7 @@ def test_states_that_change_with_later_tokens_are_refused() -> None:
     model = transformers.LlamaForCausalLM(config).eval()
     norm = model.model.norm.forward
     model.model.norm.forward = lambda states: norm(states + states.mean(dim=1, keepdim=True))
-    with pytest.raises(guided.ModelError, match="it is no decoder: its states change with the tokens that follow"):
+    with pytest.raises(guided.ModelError, match="it is not a decoder: its states change with the tokens that follow"):
         check_hidden_states(model)
 
 

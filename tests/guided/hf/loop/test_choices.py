@@ -105,7 +105,7 @@ def test_choice_probabilities_of_logits_that_are_no_numbers_are_an_error(
 
 @pytest.mark.parametrize("choices", [None, 3, 2.5])
 def test_choices_that_are_no_list_are_refused(tiny_guide: Any, choices: Any) -> None:
-    with pytest.raises(RequestError, match="choice: .* is no list; expected a list of texts"):
+    with pytest.raises(RequestError, match="choice: .* is not a list; expected a list of texts"):
         tiny_guide.choice_probabilities("which?", choices)
 
 

@@ -1,4 +1,4 @@
-"""Text that nothing guided is no silent success: messages read off it say so."""
+"""Text that nothing guided is not a silent success: messages read off it say so."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import pytest
 from guided.hf.generate.call import generate_kwargs
 from tests.judges.generation import CHATS, check_all, generate, greedy
 
-MODE = ("left padding", "right", "padding is no part of a row's history; rows are those of unpadded prompts")
+MODE = ("left padding", "right", "padding is not part of a row's history; rows are those of unpadded prompts")
 
 NAMES = ["json", "choice", "regex", "json"]
 
