@@ -167,7 +167,7 @@ def test_a_model_that_is_none_is_refused_when_the_guide_is_made(tiny_guide: Any,
 def test_a_guide_needs_the_tokenizer_as_well(tiny_guide: Any) -> None:
     for tokenizers in ([None], []):
         with pytest.raises(
-            guided.TokenizerError, match=r"tokenizer: there is none; .*guided.Guide\(model, tokenizer\)"
+            guided.TokenizerError, match=r"tokenizer: no tokenizer is given; .*guided.Guide\(model, tokenizer\)"
         ):
             guided.Guide(tiny_guide.model, *tokenizers)
 

@@ -19,7 +19,7 @@ from guided.state.state import GuidanceState
 from special_tokens.errors import PlanError
 from tests.judges.generation import CHATS, CHOICES, FORMATS, greedy, plan_of
 
-MODE = ("text-generation pipeline", "right", "`generate_kwargs(None, plan)` guides whatever prompts come")
+MODE = ("text-generation pipeline", "right", "a batch without prompts guides whatever prompts come")
 
 MODES_OF_SEARCH: list[dict[str, Any]] = [
     {},
