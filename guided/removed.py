@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["METHODS", "NAMES", "removed_method", "removed_name"]
+__all__ = ["METHODS", "NAMES", "removed"]
 
 NAMES = {
     "AnswerEnd": "guided.output.message.AnswerEnd; the last event of a stream is one, with the message",
@@ -42,16 +42,7 @@ METHODS = {
 }
 
 
-def removed_name(name: str) -> AttributeError:
-    """Return the error for an attribute that the module `guided` does not have."""
-    return _error("module 'guided' has no attribute", name, NAMES)
-
-
-def removed_method(name: str) -> AttributeError:
-    """Return the error for an attribute that a `guided.Guide` does not have."""
-    return _error("'Guide' object has no attribute", name, METHODS)
-
-
-def _error(text: str, name: str, roads: dict[str, str]) -> AttributeError:
+def removed(owner: str, name: str, roads: dict[str, str]) -> AttributeError:
+    """Return the error for an attribute ``name`` that ``owner`` does not have, with where its job is done now."""
     road = f"; use {roads[name]}" if name in roads else ""
-    return AttributeError(f"{text} {name!r}{road}", name=name)
+    return AttributeError(f"{owner} has no attribute {name!r}{road}", name=name)

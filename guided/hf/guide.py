@@ -31,7 +31,7 @@ from guided.hf.planning import Planner, checked_plan
 from guided.inspect.accepts import Acceptance, acceptance
 from guided.inspect.check import PlanCheck, check_plan
 from guided.output.message import Message
-from guided.removed import removed_method
+from guided.removed import METHODS, removed
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError, ModelError, RequestError, shown
 
@@ -167,7 +167,7 @@ class Guide(AsyncMethods):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            raise removed_method(name)
+            raise removed("'Guide' object", name, METHODS)
 
     def forget(self, messages: Chat | None = None) -> int:
         """Drop the kept rows of the conversation that begins with ``messages``, all with None; return how many.

@@ -82,15 +82,6 @@ def _check_count(value: object, name: str, least: int) -> None:
     raise PlanError(f"{name}={shown(value)}", place="batch", expected=f"an integer of {least} or more, or None")
 
 
-def _bound(inputs: object, plans: Any, place: str) -> tuple[Inputs, list[RowPlan]]:
-    """Return ``inputs`` and the plan of each row; raises `PlanError`."""
-    if not isinstance(inputs, Inputs):
-        raise PlanError(
-            f"inputs is {type(inputs).__name__}", place=place, expected="the inputs of a batch, the same object"
-        )
-    return inputs, check_rows(plans, inputs.num_rows)
-
-
 def generate_kwargs(
     context: ModelContext,
     inputs: Inputs | None,
@@ -114,7 +105,7 @@ def generate_kwargs(
     engine = context.engine
     if inputs is None:
         return how.words() | _hooks(context, SessionPerThread(_unbound(context, plans, how)))
-    inputs, rows = _bound(inputs, plans, "batch")
+    rows = check_rows(plans, inputs.num_rows)
     begins = inputs.begins
     if all(plan is None for plan in rows):
         inputs.session = None
@@ -174,7 +165,7 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
     Counters are those of the last `generate_kwargs` call for ``inputs``.
     """
     sequences = _sequences(output)
-    inputs, plans = _bound(inputs, plans, "messages")
+    plans = check_rows(plans, inputs.num_rows)
     num_rows = int(sequences.shape[0])
     if num_rows % inputs.num_rows:
         raise PlanError(

@@ -59,17 +59,6 @@ def test_counts_of_generate_kwargs(tiny_guide: Guide, options: dict[str, Any], p
         generate_kwargs(tiny_guide.context, inputs, [plan] if bound else plan, **options)
 
 
-def test_inputs_that_are_none_of_ours(tiny_guide: Guide) -> None:
-    plans = [tiny_guide.plan(response_format=Choice(["a"]))]
-    inputs = checked_inputs(tiny_guide.context, ["hi"], plans)
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=2)
-    for other in (dict(inputs), inputs["input_ids"], inputs.data, "hi"):
-        with pytest.raises(PlanError, match=r"batch: inputs is .*expected the inputs of a batch"):
-            generate_kwargs(tiny_guide.context, other, plans)  # type: ignore[arg-type]
-        with pytest.raises(PlanError, match=r"messages: inputs is .*expected the inputs of a batch"):
-            read_messages(tiny_guide.context, out, other, plans)  # type: ignore[arg-type]
-
-
 def test_a_pad_token_may_be_named_next_to_our_kwargs(tiny_guide: Guide, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two values for one keyword; what we name is named only where ``generate`` finds none."""
     end = tiny_guide.tokens.end_ids[0]
