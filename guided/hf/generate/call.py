@@ -87,21 +87,16 @@ def generate_kwargs(
     inputs: Inputs | None,
     plans: Sequence[RowPlan] | RowPlan,
     *,
-    expand: int | None = None,
-    on_error: OnError = "end",
-    max_rollbacks: int | None = None,
-    in_place: bool = False,
-    max_tokens: int | None = None,
     landing: bool | LandingOptions = True,
     short_budget: ShortBudget = "cut",
+    **settings: Any,
 ) -> dict[str, Any]:
     """Return the hooks and the limit for ``model.generate(**inputs, ...)``; reusable for one call after another.
 
     A row of ``plans`` is a plan, stops alone (its logits stay untouched), or None; when all rows are None there are no
-    hooks.  Without ``inputs``, one plan guides every row of any prompts, as in a pipeline.  The keywords are those of
-    `guided.Guide.batch`.
+    hooks.  Without ``inputs``, one plan guides every row of any prompts, as in a pipeline.  ``settings`` are `_Rows`.
     """
-    how = _Rows(expand, on_error, max_rollbacks, in_place, max_tokens, budgeting(landing, short_budget))
+    how = _Rows(**settings, budget=budgeting(landing, short_budget))
     engine = context.engine
     if inputs is None:
         return how.words() | _hooks(context, SessionPerThread(_unbound(context, plans, how)))
