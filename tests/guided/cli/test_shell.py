@@ -59,7 +59,7 @@ def test_a_chat_is_kept_and_gone_on_with(
 
 def test_a_file_that_holds_no_chat_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "chat.json"
-    for text, why in (("[]", "not a chat"), ("{", "not JSON"), ('{"messages": 1}', "not a chat")):
+    for text, why in (("[]", "no chat"), ("{", "not JSON"), ('{"messages": 1}', "no chat")):
         path.write_text(text)
         with pytest.raises(RequestError, match=why):
             ChatFile.open(path, None)
