@@ -64,7 +64,7 @@ def test_all_attempts_are_counted(tiny_guide: Any) -> None:
 
 def test_the_forward_of_a_state_that_is_computed_afterwards_is_counted(tiny_guide: Any) -> None:
     plain = tiny_guide.chat("why?", temperature=0, max_tokens=5, reuse=False)
-    settings = guided.HiddenStates(strategy="prefill")
+    settings = guided.hf.HiddenStates(strategy="prefill")
     told = tiny_guide.chat("why?", temperature=0, max_tokens=5, reuse=False, return_last_hidden_state=settings)
     assert told.last_hidden_state is not None
     assert told.token_ids == plain.token_ids

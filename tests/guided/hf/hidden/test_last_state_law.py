@@ -19,7 +19,7 @@ import torch
 
 import guided
 from guided.hf import hidden_states
-from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.call import read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.hidden.messages import with_last_states
 from guided.output.message import Message, Prompt
@@ -172,11 +172,10 @@ def broken_logits(model: Any, after: int) -> Iterator[None]:
 def test_what_model_generate_returned(tiny_guide: Any, options: dict[str, Any]) -> None:
     """Of beams the chosen ones; rows that ended early and were padded; plans and none."""
     plans = [tiny_guide.plan(response_format=OBJECT), None, tiny_guide.plan(max_tokens=3)]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:3], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **options, **kwargs)
-    plain = read_messages(tiny_guide.context, out, inputs, plans)
-    found = read_messages(tiny_guide.context, out, inputs, plans, return_last_hidden_state=True)
+    batch = tiny_guide.batch(CHATS[:3], plans, max_tokens=40, return_last_hidden_state=True)
+    out = tiny_guide.model.generate(**batch, do_sample=False, **options)
+    plain = read_messages(tiny_guide.context, out, batch.inputs, plans)
+    found = batch.messages(out)
     assert [m.token_ids for m in found] == [m.token_ids for m in plain]
     for message in found:
         check(tiny_guide, message)
