@@ -35,6 +35,7 @@ from benchmarks.json_schema_tables import write_page  # noqa: E402
 from benchmarks.loop import interval  # noqa: E402
 from guided.hf.cache.kv_cache import RowKV  # noqa: E402
 from guided.hf.cache.prefix_pool import model_state  # noqa: E402
+from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 from guided.hf.model.chat_template import prompt_text  # noqa: E402
 
 QUESTIONS = (
@@ -77,7 +78,7 @@ def fed_rows(model: Any, tokenizer: Any, turns: int) -> list[tuple[str, str]]:
     ratios = []
     for turn in range(turns):
         chat.append(question(turn))
-        prompt = guide.inputs([chat]).prompt_ids[0]
+        prompt = checked_inputs(guide.context, [chat]).prompt_ids[0]
         fed.taken()
         message = guide.chat(chat, temperature=0, max_tokens=12)
         if turn:
@@ -95,7 +96,7 @@ def branch_rows(model: Any, tokenizer: Any) -> list[tuple[str, str]]:
     for turn in range(20):
         chat.append(question(turn))
         plan = plans[turn % 3]
-        inputs = guide.inputs([chat], [plan], describe=True)
+        inputs = checked_inputs(guide.context, [chat], [plan], describe=True)
         fed.taken()
         message = guide.chat(chat, plan, temperature=0, max_tokens=12)
         first = fed.taken()[:1]
@@ -178,13 +179,13 @@ def part_rows(model: Any, tokenizer: Any) -> list[tuple[str, ...]]:
                 text + f"<|im_end|>\n<|im_start|>user\n{next(tails)}", add_special_tokens=False
             )
         )
-        ids = guide.inputs([now]).prompt_ids[0]
+        ids = checked_inputs(guide.context, [now]).prompt_ids[0]
         prefill = "past the context"
         without = "past the context"
         compare = 0.0
         if len(ids) < model.config.max_position_embeddings:
             cache = RowKV(model, 1)
-            old = guide.inputs([chat[:-1]]).prompt_ids[0]
+            old = checked_inputs(guide.context, [chat[:-1]]).prompt_ids[0]
             cache.feed([old])
             guide.context.pool.keep(cache.hand_over()[0], (), model_state(model), 0)
             state = model_state(model)

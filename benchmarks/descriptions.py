@@ -7,7 +7,7 @@
 
 Exactly right answers of guided greedy runs, the same masks for all styles: texts of `benchmarks/extraction_cases.py`
 and the two tables of `benchmarks/tool_calls.py`, whose functions are described in the system message.  ``--page``
-writes the table of all runs in the ``--json`` file into docs/response_formats.md.
+writes the table of all runs in the ``--json`` file into benchmarks/answers.md.
 """
 
 from __future__ import annotations
@@ -128,9 +128,7 @@ def main() -> None:
     args = parser.parse_args()
     found = json.loads(args.json.read_text(encoding="utf-8")) if args.json.exists() else {}
     if args.page:
-        write_page(
-            ROOT / "docs" / "response_formats.md", "descriptions", "benchmarks/descriptions.py", page_table(found)
-        )
+        write_page(ROOT / "benchmarks" / "answers.md", "descriptions", "benchmarks/descriptions.py", page_table(found))
         return
     guide, is_right, began = guided.demo(), load_checker(), time.perf_counter()
     cases: dict[str, Any] = {"extraction": extraction_cases(args.limit)}

@@ -13,6 +13,7 @@ import guided
 from benchmarks.extraction_cases import extraction_cases
 from benchmarks.tool_calls import CATEGORIES, load_cases
 from guided.hf.drafts import choose
+from guided.hf.generate.inputs import checked_inputs
 from guided.rows.answer import RowAnswer
 
 __all__ = ["PROSE", "assistant_rows", "draft_rows"]
@@ -123,7 +124,7 @@ def best_pick(guide: Any, job: Job, message: Any) -> int:
     No rule that takes one place for a draft does better.  Forced runs are free, as in the loop; no time is measured.
     """
     chat, plan, _ = job
-    inputs = guide.inputs([chat], [plan], describe=True)
+    inputs = checked_inputs(guide.context, [chat], [plan], describe=True)
     answer = RowAnswer(plan, guide.engine, begin=inputs.begins[0], prompt_tokens=len(inputs.prompt_ids[0]))
     ids, parts = message.token_ids, []
     run = answer.push_forced(len(ids))

@@ -28,6 +28,8 @@ sys.path.insert(0, str(ROOT))
 import guided  # noqa: E402
 from benchmarks.extraction_cases import ExtractionCase, extraction_cases, is_right, right_leaves  # noqa: E402
 from benchmarks.json_schema_tables import percent, table  # noqa: E402
+from guided.hf.generate.call import read_messages  # noqa: E402
+from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 
 
 @dataclass
@@ -86,11 +88,11 @@ def answers(
             options = {"sampling": guided.Sampling(temperature=0.0), "describe": True, **options}
             messages = guide.generate([case.prompt for case in some], plans, max_tokens=max_tokens, **options)
         else:
-            inputs = guide.inputs([case.prompt for case in some], plans, describe=True)
+            inputs = checked_inputs(guide.context, [case.prompt for case in some], plans, describe=True)
             output = guide.model.generate(
-                **inputs, max_new_tokens=max_tokens, do_sample=False, pad_token_id=guide.pad_id
+                **inputs, max_new_tokens=max_tokens, do_sample=False, pad_token_id=guide.context.pad_id
             )
-            messages = guide.messages(output, inputs, [None] * len(some))
+            messages = read_messages(guide.context, output, inputs, [None] * len(some))
         seconds = (time.perf_counter() - began) / len(some)
         for case, message in zip(some, messages, strict=True):
             yield case, message, seconds

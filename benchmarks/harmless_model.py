@@ -49,6 +49,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import guided  # noqa: E402
 from guided.bitmask import allowed_ids  # noqa: E402
+from guided.hf.generate.call import generate_kwargs, read_messages  # noqa: E402
+from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 from guided.rows.answer import read_answer  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 
@@ -210,12 +212,12 @@ def answer(guide: guided.Guide, batch: Sequence[ModelRequest], max_tokens: int) 
     """Return both answers to every request of a batch."""
     plans = [guide.plan(**request.parts) for request in batch]
     describe = "tools" in batch[0].parts  # extraction has examples, which the schema's text would outweigh
-    inputs = guide.inputs([request.chat for request in batch], plans, describe=describe)
+    inputs = checked_inputs(guide.context, [request.chat for request in batch], plans, describe=describe)
     options = {"max_new_tokens": max_tokens, "do_sample": False}
     free = inputs.generated(guide.model.generate(**inputs, **options))
-    out = guide.model.generate(**inputs, **options, **guide.generate_kwargs(inputs, plans))
+    out = guide.model.generate(**inputs, **options, **generate_kwargs(guide.context, inputs, plans))
     results = []
-    for r, message in enumerate(guide.messages(out, inputs, plans)):
+    for r, message in enumerate(read_messages(guide.context, out, inputs, plans)):
         alone = read_answer(free[r], plans[r], guide.engine, begin=inputs.begins[r])
         tokens = alone.token_ids
         cause, place = first_override(guide, plans[r], inputs.begins[r].entry, tokens)

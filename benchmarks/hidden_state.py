@@ -39,6 +39,8 @@ import guided  # noqa: E402
 from benchmarks.json_schema_tables import write_page  # noqa: E402
 from benchmarks.loop import interval, markdown  # noqa: E402
 from guided.hf.cache.kv_cache import RowKV  # noqa: E402
+from guided.hf.generate.call import generate_kwargs  # noqa: E402
+from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 from guided.hf.hidden import prefill  # noqa: E402
 from guided.hf.hidden.last_states import LastStates  # noqa: E402
 
@@ -53,10 +55,10 @@ LOADS = {"length": (5, 0, 0), "mixed": (3, 1, 1), "content": (1, 2, 2)}
 #: Way -> how the states are asked for, and whether rows are kept.
 WAYS: dict[str, tuple[Any, bool]] = {
     "off": (False, True),
-    "hybrid": (guided.HiddenStates("hybrid"), True),
-    "prefill": (guided.HiddenStates("prefill"), True),
-    "prefill, nothing kept": (guided.HiddenStates("prefill"), False),
-    "auto": (guided.HiddenStates("auto"), True),
+    "hybrid": (guided.hf.HiddenStates("hybrid"), True),
+    "prefill": (guided.hf.HiddenStates("prefill"), True),
+    "prefill, nothing kept": (guided.hf.HiddenStates("prefill"), False),
+    "auto": (guided.hf.HiddenStates("auto"), True),
 }
 
 
@@ -128,10 +130,10 @@ def watched() -> Iterator[dict[str, int]]:
 def theirs(guide: Any, load: str, size: int, max_tokens: int) -> int:
     """Return the bytes that ``output_hidden_states=True`` of ``generate`` returns for the batch."""
     chats, plans = batch_of(guide, load, size)
-    inputs = guide.inputs(chats, plans, describe=True)
+    inputs = checked_inputs(guide.context, chats, plans, describe=True)
     out = guide.model.generate(
-        **inputs, max_new_tokens=max_tokens, do_sample=False, pad_token_id=guide.pad_id, output_hidden_states=True,
-        return_dict_in_generate=True, **guide.generate_kwargs(inputs, plans),
+        **inputs, max_new_tokens=max_tokens, do_sample=False, pad_token_id=guide.context.pad_id,
+        output_hidden_states=True, return_dict_in_generate=True, **generate_kwargs(guide.context, inputs, plans),
     )  # fmt: skip
     return sum(layer.nbytes for step in out.hidden_states for layer in step)
 

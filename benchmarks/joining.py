@@ -37,6 +37,8 @@ import guided  # noqa: E402
 from benchmarks.json_schema_tables import write_page  # noqa: E402
 from benchmarks.loop import markdown  # noqa: E402
 from guided.hf.answering import generation_of, rows_of  # noqa: E402
+from guided.hf.generate.call import generate_kwargs  # noqa: E402
+from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 from guided.hf.loop import prepare  # noqa: E402
 from guided.hf.loop.generation import Generation  # noqa: E402
 from guided.hf.loop.row_loop import RowLoop  # noqa: E402
@@ -180,7 +182,7 @@ def peer_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
         ("8 free rows, prompts of 400 tokens", free(400)),
     ):
         plans = [guide.plan(response_format=asked.get("response_format")) for _, asked in requests]
-        inputs = guide.inputs([chat for chat, _ in requests], plans, describe=True)
+        inputs = checked_inputs(guide.context, [chat for chat, _ in requests], plans, describe=True)
         most = max(asked["max_tokens"] for _, asked in requests)
         is_guided = "response_format" in requests[0][1]
 
@@ -189,7 +191,9 @@ def peer_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
             run(prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000), made)
 
         def theirs(inputs: Any = inputs, plans: Any = plans, most: int = most, is_guided: bool = is_guided) -> None:
-            more = guide.generate_kwargs(inputs, plans) if is_guided else {"pad_token_id": guide.pad_id}
+            more = (
+                generate_kwargs(guide.context, inputs, plans) if is_guided else {"pad_token_id": guide.context.pad_id}
+            )
             guide.model.generate(**inputs, max_new_tokens=most, do_sample=False, **more)
 
         ours()

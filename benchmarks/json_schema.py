@@ -4,7 +4,7 @@
     python benchmarks/json_schema.py                        # everything (about 20 minutes on two cores)
     python benchmarks/json_schema.py --limit 200            # an even sample of each data set
     python benchmarks/json_schema.py --only ratios          # compile and mask times relative to the plain engine
-    python benchmarks/json_schema.py --page docs/json_schema.md    # and write the tables into that page
+    python benchmarks/json_schema.py --page benchmarks/json_schema.md    # and write the tables into that page
     python ../shared/bench/schema_score.py --engine guided --adapter benchmarks.json_schema:adapter
 
 The scorer calls ``adapter`` and ``strict_adapter``: a schema becomes a plan like the response format of a request, and

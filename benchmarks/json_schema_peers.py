@@ -3,7 +3,7 @@
 
     python benchmarks/json_schema_peers.py                             # 80 schemas of each data set, 15 minutes
     python benchmarks/json_schema_peers.py --peers OTHER/bin/python    # an interpreter that has the peers
-    python benchmarks/json_schema_peers.py --page docs/json_schema.md  # write the table into that page too
+    python benchmarks/json_schema_peers.py --page benchmarks/json_schema.md  # write the table into that page too
 
 Engines: ours under ``warn`` and ``strict``, plain llguidance with its defaults and ``lenient``, xgrammar
 (``strict_mode=False``) and outlines-core.  An engine that is not installed is named and left out.

@@ -4,7 +4,7 @@
     python benchmarks/json_schema_ratios.py                       # all schemas of the archive (five minutes)
     python benchmarks/json_schema_ratios.py --limit 400           # an even sample
     python benchmarks/json_schema_ratios.py --above 2.5           # and list the schemas above this ratio
-    python benchmarks/json_schema_ratios.py --page docs/json_schema.md
+    python benchmarks/json_schema_ratios.py --page benchmarks/json_schema.md
 
 It uses the schemas that plain llguidance compiles with its defaults, on two vocabularies: that of the scorer (4,096
 tokens, trained on the data) and that of SmolLM2 (49,152), if ``GUIDED_TOKENIZERS`` has it.

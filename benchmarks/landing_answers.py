@@ -172,7 +172,7 @@ def reserve(options: argparse.Namespace) -> None:
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in ("answer", "reason", "source")},
               "required": ["answer", "reason", "source"], "additionalProperties": False}  # fmt: skip
     plan = guide.plan(response_format=schema, reasoning_effort="low")
-    most = guide.min_tokens(plan) + 40
+    most = guide.check(plan).min_tokens + 40
     cases = extraction_cases(options.limit, seed=options.seed)
     body = []
     for kept in (0, 8):
@@ -215,7 +215,7 @@ def embedded(options: argparse.Namespace) -> None:
         near.us.clear()
         for kind, name, plan in chance.sample(known, min(options.limit, len(known))):
             try:
-                most = guide.min_tokens(plan) + extra
+                most = guide.check(plan).min_tokens + extra
             except GuidedError as error:
                 lost.append(f"{kind}, {name}: {error}")
                 continue
@@ -258,7 +258,7 @@ def batch(options: argparse.Namespace) -> None:
 
 def at_budgets(guide: Any, plan_of: dict[str, Plan], run: Callable[..., Iterator[tuple[str, Any, bool]]]) -> str:
     """Return the table of whole and right answers at three budgets; ``run`` yields a case's id, answer and verdict."""
-    least = {case: guide.min_tokens(plan) for case, plan in plan_of.items()}
+    least = {case: guide.check(plan).min_tokens for case, plan in plan_of.items()}
     body = []
     for most in (40, 80, 160):
         row: list[object] = [most, sum(size <= most for size in least.values())]

@@ -56,6 +56,7 @@ from grammars.values.format import Format  # noqa: E402
 from grammars.values.tool import Call  # noqa: E402
 from guided.hf.cache.kv_cache import RowKV  # noqa: E402
 from guided.hf.cache.self_test import Abilities  # noqa: E402
+from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 from guided.hf.loop import prepare  # noqa: E402
 from guided.hf.model.vocabulary import engine_of  # noqa: E402
 from guided.rows.sequence import RowSequence  # noqa: E402
@@ -182,7 +183,7 @@ def format_rows(guide: Any, limit: int, max_tokens: int) -> list[tuple[str, str,
                 except Exception as error:  # a schema that one of the two does not take compares nothing
                     print(f"{case.id}: left out for {name} ({type(error).__name__})", file=sys.stderr)
                     continue
-                inputs = guide.inputs([case.messages], [plan], describe=True)
+                inputs = checked_inputs(guide.context, [case.messages], [plan], describe=True)
 
                 def ours(case: CallCase = case, plan: Any = plan) -> Any:
                     message = guide.generate(
@@ -192,7 +193,7 @@ def format_rows(guide: Any, limit: int, max_tokens: int) -> list[tuple[str, str,
 
                 def theirs(inputs: Any = inputs, form: Any = form, of: Any = processor_of) -> Any:
                     output = guide.model.generate(
-                        **inputs, max_new_tokens=max_tokens, do_sample=False, pad_token_id=guide.pad_id,
+                        **inputs, max_new_tokens=max_tokens, do_sample=False, pad_token_id=guide.context.pad_id,
                         logits_processor=[of(form)],
                     )  # fmt: skip
                     return int(output[0, -1]) in guide.tokens.end_ids
@@ -303,8 +304,8 @@ def free_rows(guide: Any, runs: int, tokens: int) -> list[tuple[str, ...]]:
     rows = []
     for batch in (1, 8):
         part = chats[:batch]
-        inputs = guide.inputs(part)
-        options = {"do_sample": False, "pad_token_id": guide.pad_id}
+        inputs = checked_inputs(guide.context, part)
+        options = {"do_sample": False, "pad_token_id": guide.context.pad_id}
         quiet = guide.with_tokens(guide.tokens)
 
         def ours(tokens: int = tokens, part: Any = part, quiet: Any = quiet, reuse: bool = True) -> Any:

@@ -27,6 +27,8 @@ sys.path.insert(0, str(ROOT))
 import guided  # noqa: E402
 from benchmarks.json_schema_tables import table, write_page  # noqa: E402
 from benchmarks.loop import _PEERS  # noqa: E402
+from guided.hf.generate.call import generate_kwargs  # noqa: E402
+from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 
 SCHEMA = {
     "type": "object",
@@ -67,13 +69,13 @@ def cell(guide: Any, new: Callable[[], Any], mode: str) -> str:
     good = rows = 0
     for some in chats:
         plans = [guide.plan(response_format=SCHEMA)] * len(some)
-        inputs = guide.inputs(some, plans, describe=True)
+        inputs = checked_inputs(guide.context, some, plans, describe=True)
         processors = new() if mode == "prompt lookup" else processors
         for _ in range(2 if mode == "second call" else 1):
             torch.manual_seed(0)
             try:
                 output = guide.model.generate(
-                    **inputs, **MODES[mode], **processors, max_new_tokens=80, pad_token_id=guide.pad_id
+                    **inputs, **MODES[mode], **processors, max_new_tokens=80, pad_token_id=guide.context.pad_id
                 )
             except Exception as error:  # whatever a peer raises is its result
                 return type(error).__name__
@@ -89,7 +91,7 @@ def main() -> None:
     torch.set_num_threads(1)
     guide = guided.demo()
     makers: dict[str, Callable[[], Any]] = {
-        f"guided {guided.__version__}": lambda: guide.generate_kwargs(None, guide.plan(response_format=SCHEMA))
+        f"guided {guided.__version__}": lambda: generate_kwargs(guide.context, None, guide.plan(response_format=SCHEMA))
     }
     for name, of in _PEERS.items():
         try:

@@ -48,7 +48,9 @@ sys.path.insert(0, str(ROOT))
 from grammars.compose.compose import Parts, compose  # noqa: E402
 from grammars.values.format import Ends, Format  # noqa: E402
 from guided.engine.engine import Engine  # noqa: E402
+from guided.hf.generate.call import generate_kwargs  # noqa: E402
 from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor, OneSession  # noqa: E402
+from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 from guided.hf.generate.session import Session  # noqa: E402
 from guided.hf.model.tokenizer import facts_of, tokenizer_json  # noqa: E402
 from guided.rows.sequence import RowSequence  # noqa: E402
@@ -327,11 +329,11 @@ def measure_steps(guide: Any, steps: int, repeats: int) -> dict[str, dict[str, f
     found = {}
     for name, (num_rows, guided, options) in CASES.items():
         plans = [plan if flag else None for flag in guided]
-        inputs = guide.inputs(CHATS[:num_rows], plans)
+        inputs = checked_inputs(guide.context, CHATS[:num_rows], plans)
         pairs = []
         for _ in range(repeats):
             plain, _ = one_call(guide, inputs, {}, steps, options)
-            kwargs = guide.generate_kwargs(inputs, plans, in_place=name.endswith("in place"))
+            kwargs = generate_kwargs(guide.context, inputs, plans, in_place=name.endswith("in place"))
             _, inside = one_call(guide, inputs, kwargs, steps, options)
             pairs.append((plain, inside))
         plain = statistics.median(pair[0] for pair in pairs)

@@ -41,6 +41,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
+from guided.hf.generate.call import generate_kwargs  # noqa: E402
+from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 from guided.rows.answer import read_answer  # noqa: E402
 
 CATEGORIES = ("simple_python", "live_simple")
@@ -200,12 +202,12 @@ def run(
     forwards = Forwards(guide.model)
     for batch in batches(cases, args.batch):
         plans = [guide.plan(tools=[c.tool], tool_choice="required", parallel_tool_calls=False) for c in batch]
-        inputs = guide.inputs([c.messages for c in batch], plans, describe=True)
+        inputs = checked_inputs(guide.context, [c.messages for c in batch], plans, describe=True)
         before, began = forwards.count, time.perf_counter()
         kwargs: dict[str, Any] = {"max_new_tokens": args.max_tokens}
         if guided_run:  # the limit is in its keywords: a call ends within it
-            kwargs = guide.generate_kwargs(inputs, plans, max_tokens=args.max_tokens)
-        output = guide.model.generate(**inputs, do_sample=False, pad_token_id=guide.pad_id, **kwargs)
+            kwargs = generate_kwargs(guide.context, inputs, plans, max_tokens=args.max_tokens)
+        output = guide.model.generate(**inputs, do_sample=False, pad_token_id=guide.context.pad_id, **kwargs)
         seconds = time.perf_counter() - began
         for row in rows:
             row.seconds += seconds

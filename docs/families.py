@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/families.md: what is known of model families, from family data, templates and tokenizers.
+"""Writes the tables of docs/families.md: what is known of model families, from family data and templates.
 
-    python docs/families.py TEMPLATES_FOLDER TOKENIZERS_FOLDER            # writes all tables
-    python docs/families.py [TEMPLATES_FOLDER [TOKENIZERS_FOLDER]] --check  # says whether they are current
+    python docs/families.py TEMPLATES_FOLDER            # writes all tables
+    python docs/families.py [TEMPLATES_FOLDER] --check  # says whether they are current
 
-Without the folders only the table of family files can be written or checked.
+Without the folder only the table of family files can be written or checked.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from grammars.formats.format_data import format_of_family  # noqa: E402
 from grammars.formats.infer import Inference  # noqa: E402
-from grammars.values.format import Format  # noqa: E402
-from special_tokens import SpecialTokens, families  # noqa: E402
+from special_tokens import families  # noqa: E402
 
 PAGE = ROOT / "docs" / "families.md"
 BLOCK = re.compile(
@@ -80,59 +79,29 @@ def inferences(templates: Path) -> Iterator[tuple[str, Inference]]:
         yield path.stem, inference_of_template(path.read_text(encoding="utf-8"))[0]
 
 
-def calls(found: Mapping[str, Inference]) -> str:
-    """The table of tool-call formats."""
+def templates_table(found: Mapping[str, Inference]) -> str:
+    """The table of templates: how each writes calls and reasoning, and switches reasoning."""
     rows = []
     for name, inference in found.items():
-        form = inference.format.tool_calls
+        form, thought = inference.format.tool_calls, inference.format.reasoning
         assert form is not None
-        checked = sum(bool(golden.calls) for golden in inference.golden_texts)
+        switches = []
+        if thought is not None and thought.switch:
+            switches.append(f"{thought.switch.name} = {thought.switch.on!r}, {thought.switch.off!r}")
+        if thought is not None and thought.effort_switch:
+            switches.append(f"{thought.effort_switch.name} = {', '.join(thought.effort_switch.values)}")
         rows.append(
             [
                 code(name),
                 dict(inference.format.evidence)["tool_calls"],
                 code(form.syntax),
                 code(form.section_start + form.call_start),
-                code(form.call_end + form.section_end),
                 "any" if form.max_calls is None else str(form.max_calls),
-                str(checked),
+                f"{code(thought.start)} ({'on' if thought.default_on else 'off'})" if thought else "",
+                codes(switches),
             ]
         )
-    return table(("template", "known from", "syntax", "opens calls", "closes them", "calls", "texts checked"), rows)
-
-
-def reasoning(found: Mapping[str, Inference]) -> str:
-    """The table of reasoning formats: markers, switches, prompt suffixes."""
-    rows = []
-    for name, inference in found.items():
-        form = inference.format.reasoning
-        if form is None:
-            continue
-        switch, effort = form.switch, form.effort_switch
-        rows.append(
-            [
-                code(name),
-                dict(inference.format.evidence)["reasoning"],
-                code(form.start),
-                code(form.end),
-                "on" if form.default_on else "off",
-                code(f"{switch.name} = {switch.on!r}, {switch.off!r}") if switch else "",
-                code(f"{effort.name} = {', '.join(effort.values)}") if effort else "",
-                code(form.prompt_on),
-                code(form.prompt_off),
-            ]
-        )
-    head = ("template", "known from", "start", "end", "default", "switch", "effort", "prompt, on", "prompt, off")
-    return table(head, rows)
-
-
-def ends(found: Mapping[str, Inference]) -> str:
-    """The table of ends of turn; a template that refers to its tokenizer's eos by name has that name here."""
-    rows = []
-    for name, inference in found.items():
-        of = inference.format.ends
-        rows.append([code(name), codes(of.content), codes(of.calls) or "the same", codes(of.not_ends)])
-    return table(("template", "ends an answer", "ends calls", "looks like an end"), rows)
+    return table(("template", "calls known from", "syntax", "opens calls", "calls", "opens reasoning", "switch"), rows)
 
 
 _TEXT_NEXT_TO_CALLS = {
@@ -145,68 +114,31 @@ _TEXT_NEXT_TO_CALLS = {
 
 
 def exclusions(found: Mapping[str, Inference]) -> str:
-    """The table of what a format or its template cannot express."""
-    rows = []
+    """The table of what formats or their templates cannot express, and of which templates that is so."""
+    names: dict[str, list[str]] = {}
     for name, inference in found.items():
         format = inference.format
-        form = format.tool_calls
-        if form is not None and form.max_calls == 1:
-            rows.append([code(name), "one call a turn: several in the history are written one after the other"])
-        found_text = _TEXT_NEXT_TO_CALLS.get(format.inputs.text_beside_calls)
-        if found_text and dict(format.evidence)["tool_calls"] == "rendering":
-            rows.append([code(name), found_text])
-        rows += [[code(name), note.replace("|", "\\|")] for note in inference.notes]
-    return table(("template", "what it cannot carry, and what happens instead"), rows)
-
-
-# -- tokenizers
-
-
-def checked_with_tokenizers(templates: Path, tokenizers: Path) -> str:
-    """Markers as ids, and the engine's check of everything that the template writes, under real tokenizers."""
-    from transformers import AutoTokenizer
-
-    from benchmarks.harmless import FITTING
-    from guided.engine.engine import Engine
-    from guided.hf.model.tokenizer import facts_of, tokenizer_json
-    from guided.hf.model.wire_format import inference_of
-    from guided.inspect.format_check import check_golden_texts
-
-    rows = []
-    for name, fitting in FITTING.items():
-        tokenizer = AutoTokenizer.from_pretrained(tokenizers / name)
-        engine = Engine(tokenizer_json(tokenizer), SpecialTokens(facts_of(tokenizer)))
-        for template in fitting:
-            tokenizer.chat_template = (templates / f"{template}.jinja").read_text(encoding="utf-8")
-            engine.tokens = SpecialTokens(facts_of(tokenizer))
-            inference = inference_of(tokenizer, engine.tokens)
-            wrong = check_golden_texts(inference.format, inference.golden_texts, engine)
-            verdict = f"{len(inference.golden_texts)} texts" if not wrong else f"{len(wrong)} refused"
-            rows.append([code(template), code(name), verdict, _ids(inference.format, engine.tokens)])
-    return table(("template", "tokenizer", "written and read", "markers that are tokens"), rows)
-
-
-def _ids(format: Format, tokens: SpecialTokens) -> str:
-    form, thought = format.tool_calls, format.reasoning
-    texts = [form.section_start, form.call_start, form.call_end, form.section_end] if form else []
-    texts += [thought.start, thought.end] if thought else []
-    texts += [*format.ends.content, *format.ends.calls]
-    ids = dict.fromkeys(piece for text in texts for piece in tokens.pieces(text) if isinstance(piece, int))
-    return ", ".join(f"{code(tokens.text(piece))} {piece}" for piece in ids)
+        notes = [note.replace("|", "\\|") for note in inference.notes]
+        text = _TEXT_NEXT_TO_CALLS.get(format.inputs.text_beside_calls)
+        if text and dict(format.evidence)["tool_calls"] == "rendering":
+            notes.append(text)
+        if format.tool_calls is not None and format.tool_calls.max_calls == 1:
+            notes.append("one call a turn: several in the history are written one after the other")
+        for note in notes:
+            names.setdefault(note, []).append(name)
+    rows = ([codes(sorted(of)), note] for note, of in sorted(names.items()))
+    return table(("templates", "what they cannot carry, and what happens instead"), rows)
 
 
 # -- the page
 
 
-def tables(templates: Path | None, tokenizers: Path | None) -> dict[str, str]:
+def tables(templates: Path | None) -> dict[str, str]:
     """Name of a block to its table, of those that can be made."""
     made = {"family files": family_files()}
     if templates is not None:
         found = dict(inferences(templates))
-        made |= {"calls": calls(found), "reasoning": reasoning(found), "ends": ends(found)}
-        made |= {"exclusions": exclusions(found)}
-        if tokenizers is not None:
-            made["tokenizers"] = checked_with_tokenizers(templates, tokenizers)
+        made |= {"templates": templates_table(found), "exclusions": exclusions(found)}
     return made
 
 
@@ -222,11 +154,10 @@ def written(text: str, made: Mapping[str, str]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("templates", type=Path, nargs="?")
-    parser.add_argument("tokenizers", type=Path, nargs="?")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     text = PAGE.read_text(encoding="utf-8")
-    again = written(text, tables(options.templates, options.tokenizers))
+    again = written(text, tables(options.templates))
     if options.check:
         if again != text:
             print("docs/families.md is not current: run docs/families.py", file=sys.stderr)

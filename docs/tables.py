@@ -82,7 +82,7 @@ _PYTHON = {
     "choice": "`guided.Choice([...])`",
     "lark": "`guided.Lark(text)`",
     "gbnf": "`guided.Gbnf(text)`",
-    "llguidance": "`guided.Llguidance(spec)`",
+    "llguidance": "`grammars.values.constraints.Llguidance(spec)`",
     "structural_tag": "`guided.StructuralTag(spec)`",
 }
 
@@ -93,8 +93,7 @@ def kinds() -> str:
 
 
 def tag_formats() -> str:
-    rows = ([code(kind), codes(sorted(keys)) or "-"] for kind, (_, keys) in sorted(FORMATS.items()))
-    return table(("format", "its keys"), rows)
+    return ", ".join(f"{code(kind)} ({codes(sorted(keys))})" for kind, (_, keys) in sorted(FORMATS.items())) + "."
 
 
 def limits() -> str:
@@ -172,8 +171,11 @@ def request_keys() -> str:
 
 
 def aliases() -> str:
-    rows = ([code(key), code(f"structured_outputs.{field}")] for key, field in CONSTRAINT_ALIASES.items())
-    return table(("key", "stands for"), rows)
+    fields = dict.fromkeys(CONSTRAINT_ALIASES.values())
+    rows = (
+        [codes(k for k, of in CONSTRAINT_ALIASES.items() if of == f), code(f"structured_outputs.{f}")] for f in fields
+    )
+    return table(("keys", "stand for"), rows)
 
 
 def other_keys() -> str:
@@ -209,8 +211,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "aliases": aliases,
     "other keys": other_keys,
     "roles": lambda: members("Role"),
-    "categories": lambda: members("Category"),
-    "sources": lambda: members("Source"),
 }
 
 

@@ -17,7 +17,7 @@ plans = [
     guide.plan(response_format=guided.Choice(["red", "green", "blue"])),
     guide.plan(response_format=guided.Regex(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]")),
 ]
-inputs = guide.inputs(chats, plans, describe=True)
-output = guide.model.generate(**inputs, max_new_tokens=24, do_sample=False, **guide.generate_kwargs(inputs, plans))
-for chat, message in zip(chats, guide.messages(output, inputs, plans), strict=True):
+batch = guide.batch(chats, plans, temperature=0, max_tokens=24)
+output = guide.model.generate(**batch)
+for chat, message in zip(chats, batch.messages(output), strict=True):
     print(f"{chat!r}: {message.content!r} ({message.finish_reason})")

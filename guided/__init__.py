@@ -12,6 +12,7 @@ check_shadowing()  # first: the imports below would load, or miss, the modules o
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from guided.removed import NAMES, removed
 from special_tokens.errors import (
     AnswerError,
     EmbeddedModelError,
@@ -22,7 +23,6 @@ from special_tokens.errors import (
     MalformedPlan,
     MatcherFailed,
     ModelError,
-    NotMsgpack,
     ParseError,
     PlanError,
     RequestError,
@@ -31,29 +31,22 @@ from special_tokens.errors import (
     TokenizerError,
     TokenRefused,
     ToolError,
-    UnknownVersion,
     WireError,
 )
 
 if TYPE_CHECKING:
     from grammars.compose.compose import Parts, compose
-    from grammars.json_schema.build import ReportRow, SchemaReport
-    from grammars.plan.plan import Plan, RegionName, Stops
+    from grammars.plan.plan import Plan, Stops
     from grammars.plan.wire import decode_plan, encode_plan
     from grammars.requests.read import Request, read_request
-    from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
+    from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Regex, StructuralTag
     from grammars.values.format import Format
     from grammars.values.tool import Tool
     from guided.embedded import demo
-    from guided.engine.counters import Guidance
-    from guided.engine.engine import CacheInfo, Engine
+    from guided.engine.engine import Engine
     from guided.hf import Guide
-    from guided.hf.batch import Batch
-    from guided.hf.hidden.settings import HiddenStates
-    from guided.hf.tool_loop import ToolResult, ToolRun
-    from guided.hidden_state import LastHiddenState
     from guided.landing.options import LandingOptions
-    from guided.output.message import AnswerEnd, Message, ToolCall, Usage
+    from guided.output.message import Message, ToolCall
     from guided.output.parser import (
         ContentDelta,
         Event,
@@ -62,22 +55,16 @@ if TYPE_CHECKING:
         ToolCallArguments,
         ToolCallEnd,
         ToolCallStart,
-        UnfinishedMarkup,
     )
-    from guided.output.trace_records import Trace
-    from guided.sampling import ChoiceProbability, Sampling, TokenLogprob
+    from guided.sampling import Sampling
     from guided.state.state import GuidanceState
     from special_tokens import SpecialTokens
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AnswerEnd",
     "AnswerError",
-    "Batch",
-    "CacheInfo",
     "Choice",
-    "ChoiceProbability",
     "ContentDelta",
     "EmbeddedModelError",
     "Engine",
@@ -85,23 +72,18 @@ __all__ = [
     "Format",
     "Gbnf",
     "GrammarError",
-    "Guidance",
     "GuidanceError",
     "GuidanceState",
     "Guide",
     "GuidedError",
-    "HiddenStates",
     "JsonSchema",
     "LandingOptions",
     "Lark",
-    "LastHiddenState",
     "LimitExceeded",
-    "Llguidance",
     "MalformedPlan",
     "MatcherFailed",
     "Message",
     "ModelError",
-    "NotMsgpack",
     "OutputParser",
     "ParseError",
     "Parts",
@@ -109,18 +91,14 @@ __all__ = [
     "PlanError",
     "ReasoningDelta",
     "Regex",
-    "RegionName",
-    "ReportRow",
     "Request",
     "RequestError",
     "Sampling",
     "SchemaError",
-    "SchemaReport",
     "SpecialTokens",
     "Stops",
     "StructuralTag",
     "TemplateError",
-    "TokenLogprob",
     "TokenRefused",
     "TokenizerError",
     "Tool",
@@ -129,12 +107,6 @@ __all__ = [
     "ToolCallEnd",
     "ToolCallStart",
     "ToolError",
-    "ToolResult",
-    "ToolRun",
-    "Trace",
-    "UnfinishedMarkup",
-    "UnknownVersion",
-    "Usage",
     "WireError",
     "__version__",
     "compose",
@@ -147,23 +119,17 @@ __all__ = [
 #: Module -> the names that it defines, imported on their first use: `guided --help` loads no engine, `plan` no torch.
 _HOMES = {
     "grammars.compose.compose": ("Parts", "compose"),
-    "grammars.json_schema.build": ("ReportRow", "SchemaReport"),
-    "grammars.plan.plan": ("Plan", "RegionName", "Stops"),
+    "grammars.plan.plan": ("Plan", "Stops"),
     "grammars.plan.wire": ("decode_plan", "encode_plan"),
     "grammars.requests.read": ("Request", "read_request"),
-    "grammars.values.constraints": ("Choice", "Gbnf", "JsonSchema", "Lark", "Llguidance", "Regex", "StructuralTag"),
+    "grammars.values.constraints": ("Choice", "Gbnf", "JsonSchema", "Lark", "Regex", "StructuralTag"),
     "grammars.values.format": ("Format",),
     "grammars.values.tool": ("Tool",),
     "guided.embedded": ("demo",),
-    "guided.engine.counters": ("Guidance",),
-    "guided.engine.engine": ("CacheInfo", "Engine"),
+    "guided.engine.engine": ("Engine",),
     "guided.hf": ("Guide",),
-    "guided.hf.batch": ("Batch",),
-    "guided.hf.tool_loop": ("ToolResult", "ToolRun"),
-    "guided.hf.hidden.settings": ("HiddenStates",),
-    "guided.hidden_state": ("LastHiddenState",),
     "guided.landing.options": ("LandingOptions",),
-    "guided.output.message": ("AnswerEnd", "Message", "ToolCall", "Usage"),
+    "guided.output.message": ("Message", "ToolCall"),
     "guided.output.parser": (
         "ContentDelta",
         "Event",
@@ -172,10 +138,8 @@ _HOMES = {
         "ToolCallArguments",
         "ToolCallEnd",
         "ToolCallStart",
-        "UnfinishedMarkup",
     ),
-    "guided.output.trace_records": ("Trace",),
-    "guided.sampling": ("ChoiceProbability", "Sampling", "TokenLogprob"),
+    "guided.sampling": ("Sampling",),
     "guided.state.state": ("GuidanceState",),
     "special_tokens": ("SpecialTokens",),
 }
@@ -184,7 +148,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        raise AttributeError(f"module 'guided' has no attribute {name!r}")
+        raise removed("module 'guided'", name, NAMES)
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
     return value
 

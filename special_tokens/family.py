@@ -1,7 +1,7 @@
 """Model families as data: one TOML file per family under ``families/``.
 
 A family file states what rendering the chat template cannot show; for everything else it is the last evidence that is
-used.  Its sections are documented in ``docs/special_tokens.md``; `grammars.formats` reads the section ``format``.
+used.  Its sections are documented in ``docs/families.md``; `grammars.formats` reads the section ``format``.
 """
 
 from __future__ import annotations

@@ -44,6 +44,6 @@ def anchor_tokens(tokens: SpecialTokens, given: bool | Sequence[int | str] = Tru
             raise TokenizerError(
                 f"{shown(text)} is not a spare token",
                 place="anchors",
-                expected="the id or text of a marker that is no end, no role and not in the chat template",
+                expected="the id or text of a marker that is not an end, not a role and not in the chat template",
             )
     return str(texts[0]), str(texts[1])

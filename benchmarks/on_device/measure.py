@@ -21,7 +21,9 @@ from benchmarks.on_device.counts import COUNTS, per_step
 from benchmarks.on_device.run import GREEDY, DeviceRun, Task, call_task, document_task, plan, prose_task, spell
 from benchmarks.on_device.timing import ratio, rounds, shown
 from benchmarks.overhead import SCHEMA
+from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.hooks import GuidanceProcessor
+from guided.hf.generate.inputs import checked_inputs
 from guided.hf.loop.row_masks import RowMasks
 from guided.hf.masks.accelerator import DeviceLink
 from guided.hf.masks.cpu import HostLink
@@ -73,7 +75,7 @@ def _steps_over_plain(
     task = document_task(guide, rows, tags=60)
     inputs = task.inputs.to(run.device)
     processors: dict[str, Callable[[], dict[str, Any]]] = {
-        "plain": dict, "ours": lambda: guide.generate_kwargs(inputs, task.plans),
+        "plain": dict, "ours": lambda: generate_kwargs(guide.context, inputs, task.plans),
     }  # fmt: skip
     if make := _xgrammar(guide, run):
         processors["xgrammar"] = lambda: {"logits_processor": [make(rows)]}
@@ -110,7 +112,12 @@ def _decode_seconds(run: DeviceRun, task: Task, inputs: Any, kwargs: dict[str, A
     gc.disable()
     try:
         out = model.generate(
-            **inputs, max_new_tokens=steps, do_sample=False, eos_token_id=None, pad_token_id=task.guide.pad_id, **kwargs
+            **inputs,
+            max_new_tokens=steps,
+            do_sample=False,
+            eos_token_id=None,
+            pad_token_id=task.guide.context.pad_id,
+            **kwargs,
         )
         run.sync()
     finally:
@@ -169,10 +176,10 @@ def own_loop(task: Task, **options: Any) -> list[list[int]]:
 def with_hooks(run: DeviceRun, task: Task, **options: Any) -> list[list[int]]:
     """Return the answers of ``generate`` with our hooks."""
     inputs = task.inputs.to(run.device)
-    settings = {"max_new_tokens": _room(task), "do_sample": False, "pad_token_id": task.guide.pad_id} | options
-    kwargs = task.guide.generate_kwargs(inputs, task.plans)
+    settings = {"max_new_tokens": _room(task), "do_sample": False, "pad_token_id": task.guide.context.pad_id} | options
+    kwargs = generate_kwargs(task.guide.context, inputs, task.plans)
     out = task.guide.model.generate(**inputs, **settings, **kwargs)
-    return [list(m.token_ids) for m in task.guide.messages(out, inputs, task.plans)]
+    return [list(m.token_ids) for m in read_messages(task.guide.context, out, inputs, task.plans)]
 
 
 def _room(task: Task) -> int:
@@ -207,8 +214,8 @@ def count_rows(run: DeviceRun, seconds: float) -> Iterator[Cells]:
                 inputs = task.inputs
                 on_device = {key: value.to(guide.model.device) for key, value in inputs.items()}
                 guide.model.generate(
-                    **on_device, max_new_tokens=tokens, do_sample=False, eos_token_id=None, pad_token_id=guide.pad_id,
-                    **guide.generate_kwargs(inputs, task.plans),
+                    **on_device, max_new_tokens=tokens, do_sample=False, eos_token_id=None,
+                    pad_token_id=guide.context.pad_id, **generate_kwargs(guide.context, inputs, task.plans),
                 )  # fmt: skip
 
             def loop(tokens: int, task: Task = task) -> None:
@@ -316,7 +323,7 @@ def more_rows(run: DeviceRun, seconds: float) -> Iterator[Cells]:
     yield ("a second turn with kept rows", 1, *_over(run, _pool_ways(run, guide), seconds / 4))
     case = extraction_cases(1, seed=1)[0]
     of = plan(guide, response_format=case.schema)
-    begin = guide.inputs([case.prompt], [of]).begins[0]
+    begin = checked_inputs(guide.context, [case.prompt], [of]).begins[0]
     task = Task(guide, [case.prompt], [of], spell(guide, of, json.dumps(case.gold, ensure_ascii=False), begin))
     with task.written():
         ways = {

@@ -20,6 +20,8 @@ from benchmarks.modes_peers import MODES
 from benchmarks.on_device.measure import compiled_options
 from benchmarks.on_device.run import GREEDY, TOOL, DeviceRun, plan
 from guided.bitmask import num_words
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.hf.masks.accelerator import DeviceLink
 from guided.hf.masks.apply import RowMask, apply_masks, bool_mask
 from guided.state.entry import begin_of
@@ -123,11 +125,15 @@ def ways(run: DeviceRun) -> dict[str, Callable[[Any, Any], list[Any]]]:
 
 
 def _generated(guide: Any, of: Any, chats: Sequence[Any] = CHATS[:2], **options: Any) -> list[Any]:
-    inputs = guide.inputs(chats, [of] * len(chats))
-    settings = {"do_sample": False, "max_new_tokens": most_tokens(guide), "pad_token_id": guide.pad_id} | options
-    kwargs = guide.generate_kwargs(inputs, [of] * len(chats))
+    inputs = checked_inputs(guide.context, chats, [of] * len(chats))
+    settings = {
+        "do_sample": False,
+        "max_new_tokens": most_tokens(guide),
+        "pad_token_id": guide.context.pad_id,
+    } | options
+    kwargs = generate_kwargs(guide.context, inputs, [of] * len(chats))
     out = guide.model.generate(**inputs.to(guide.model.device), **settings, **kwargs)
-    return list(guide.messages(out, inputs, [of] * len(chats)))
+    return list(read_messages(guide.context, out, inputs, [of] * len(chats)))
 
 
 def _ids(messages: Sequence[Any]) -> list[tuple[int, ...]]:

@@ -22,6 +22,7 @@ import guided
 from benchmarks.overhead import SCHEMA
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.tool import Call
+from guided.hf.generate.inputs import checked_inputs
 from guided.rows.answer import RowAnswer
 from special_tokens.errors import EmbeddedModelError
 from tests.made_up.tokenizers import MARKERS, small_tokenizer
@@ -169,7 +170,7 @@ class Task:
 
     @property
     def inputs(self) -> Any:
-        return self.guide.inputs(self.chats, self.plans)
+        return checked_inputs(self.guide.context, self.chats, self.plans)
 
     @contextmanager
     def written(self) -> Iterator[None]:
@@ -265,5 +266,5 @@ def prose_task(guide: Any, rows: int, tokens: int) -> Task:
 
 def _task(guide: Any, chats: Sequence[str], of: Any, text: str) -> Task:
     plans = [of] * len(chats)
-    begin = guide.inputs(chats[:1], plans[:1]).begins[0]
+    begin = checked_inputs(guide.context, chats[:1], plans[:1]).begins[0]
     return Task(guide, list(chats), plans, spell(guide, of, text, begin))

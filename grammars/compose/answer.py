@@ -170,7 +170,7 @@ class Answer:
             yield trigger, seq(tagged, Until("lead", self._text_without(others), Text(trigger)))
 
     def _opened(self, lead: str, trigger: str) -> Node:
-        """Calls that open with characters, where text is allowed too: one lexeme, so that the text's is no longer."""
+        """Calls that open with characters, where text is allowed too: one lexeme, so that the text's is not longer."""
         head = self._head(trigger)
         return seq(Text(lead + head), self._calls_after(head))
 

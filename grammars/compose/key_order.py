@@ -37,7 +37,7 @@ def in_order(schema: Any, spelling: Spelling, wanted: JsonSchema) -> tuple[Any, 
         return schema, replace(spelling, any_order=order == "any")
     if isinstance(order, str) or not isinstance(order, Sequence) or not all(isinstance(key, str) for key in order):
         raise RequestError(
-            f"{shown(order)} is no order of keys", place=f"{RESPONSE_FORMAT}.key_order",
+            f"{shown(order)} is not an order of keys", place=f"{RESPONSE_FORMAT}.key_order",
             expected="schema, any, or a list of the keys that come first",
         )  # fmt: skip
     listed: set[str] = set()

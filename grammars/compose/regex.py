@@ -21,10 +21,10 @@ def regex_node(pattern: Any, place: str, *, unicode: bool) -> tuple[Node, str]:
 
     ``\d``, ``\w``, ``\s``, ``\b`` and what ``(?i)k`` matches are ASCII unless ``unicode``.  The plan shows a pattern
     that the engine reads as ``re`` does, or, with look-around, the pattern itself.  Raises `GrammarError` with the
-    column for a text that is no regular expression or matches nothing.
+    column for a text that is not a regular expression or matches nothing.
     """
     if not isinstance(pattern, str):
-        raise GrammarError(f"{type(pattern).__name__} is no pattern", place=place, expected="a regular expression")
+        raise GrammarError(f"{type(pattern).__name__} is not a pattern", place=place, expected="a regular expression")
     if not pattern:
         raise GrammarError("the pattern is empty", place=place, expected="a regular expression")
     try:

@@ -78,7 +78,7 @@ def _into_calls(section: ToolSection | None, markers: Markers, *, again: bool = 
 
 
 def _unasked(format: Format, markers: Markers) -> tuple[Exit, ...]:
-    """The exits into calls that no one asked for, where text has a frame of its own: their header is no text."""
+    """The exits into calls that no one asked for, where text has a frame of its own: their header is not text."""
     form = format.tool_calls
     if form is None or not format.content.start:
         return ()

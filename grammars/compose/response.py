@@ -176,7 +176,7 @@ def _regex(pattern: Any, place: str, *, unicode: bool = False) -> ResponsePart:
 
 
 def _choice(options: tuple[Any, ...], place: str) -> ResponsePart:
-    """The part for exactly one of some texts; raises `GrammarError` naming an option that is no text."""
+    """The part for exactly one of some texts; raises `GrammarError` naming an option that is not a text."""
     if not options:
         raise GrammarError("there is nothing to choose from", place=place, expected="some texts")
     for i, option in enumerate(options):

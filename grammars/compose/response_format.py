@@ -70,7 +70,7 @@ def read_response_format(
 
 
 def _check_shape(body: Mapping[str, Any], place: str) -> None:
-    """Refuse an object that is no schema, and so would allow any JSON, but part of a format."""
+    """Refuse an object that is not a schema, and so would allow any JSON, but part of a format."""
     if body.keys() & _SCHEMA_WORDS:
         return
     if "json_schema" in body or {"name", "schema"} <= body.keys() or body.keys() == {"schema"}:
@@ -78,7 +78,7 @@ def _check_shape(body: Mapping[str, Any], place: str) -> None:
         raise RequestError("there is no type, and no keyword of a schema", place=place, expected=wanted)
     for key, wanted in _FORMAT_KEYS.items():
         if key in body:
-            raise RequestError(f"{shown(key)} is no keyword of a schema", place=place, expected=wanted)
+            raise RequestError(f"{shown(key)} is not a keyword of a schema", place=place, expected=wanted)
 
 
 def _json_schema(body: Mapping[str, Any], place: str) -> JsonSchema:

@@ -142,7 +142,7 @@ class _Hashes:
 
 
 def _check_number(value: Any, limits: Limits, hashes: _Hashes) -> None:
-    """Check a scalar that is no string, boolean or null: also raises for a value that is not JSON."""
+    """Check a scalar that is not a string, boolean or null: also raises for a value that is not JSON."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise SchemaError(f"{value} is not a JSON number", expected="a finite number")

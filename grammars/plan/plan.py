@@ -182,7 +182,7 @@ class Stops:
             if isinstance(value, kind):
                 value = (value,)
             if not isinstance(value, Sequence):
-                raise RequestError(f"{shown(value)} is no list", place=f"stop.{name}", expected=f"a list of {name}")
+                raise RequestError(f"{shown(value)} is not a list", place=f"stop.{name}", expected=f"a list of {name}")
             object.__setattr__(self, name, tuple(value))
         for i, string in enumerate(self.strings):
             if not isinstance(string, str):

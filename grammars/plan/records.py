@@ -92,9 +92,9 @@ def _json_value(value: Any, place: str, depth: int = 0) -> Any:
         case Mapping():
             for key in value:
                 if not isinstance(key, str):
-                    raise Misfit(f"the key {shown(key)} is no text", place)
+                    raise Misfit(f"the key {shown(key)} is not a text", place)
             return {key: _json_value(item, f"{place}.{key}", depth + 1) for key, item in value.items()}
-    raise Misfit(f"{type(value).__name__} is no JSON value", place)
+    raise Misfit(f"{type(value).__name__} is not a JSON value", place)
 
 
 # -- reading
@@ -161,7 +161,7 @@ def _read_plain(value: Any, kind: Any, place: str) -> Any:
         try:
             return kind(value)
         except ValueError:
-            raise Misfit(f"{shown(value)} is no {kind.__name__}", place) from None
+            raise Misfit(f"{shown(value)} is not of type {kind.__name__}", place) from None
     if kind is type(None):
         kind_ok = value is None
     elif kind is int:

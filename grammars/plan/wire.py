@@ -6,7 +6,7 @@ were damaged on their way are refused.  A release reads the version that it writ
 hold grammars for the engine's own schema compiler, and watchers, that are no more.  Fields with default values are left
 out, so that a new field with a default does not change the bytes of plans that do not use it, nor the version.
 
-A digest is no signature.  Decode only bytes from processes that you trust: the grammar of a plan is what the model
+A digest is not a signature.  Decode only bytes from processes that you trust: the grammar of a plan is what the model
 will be allowed to write.
 """
 
@@ -31,7 +31,7 @@ _KIND = "plan"
 
 
 def encode_plan(plan: Plan) -> bytes:
-    """Return the plan as bytes; raises `PlanError` for a value in it that is no JSON value (a set in a schema, say).
+    """Return the plan as bytes; raises `PlanError` for a value in it that is not a JSON value (a set in a schema, say).
 
     ``plan.python_type`` is not sent: pass it to `decode_plan`.  Nor are the functions of tools.
     """
@@ -107,7 +107,7 @@ def _check(plan: Plan) -> None:
     if not plan.entries or not plan.grammar.starts:
         raise Misfit("there is no entry", "plan.entries")
     if not 0 < plan.vocab_size <= 2**31:
-        raise Misfit(f"{plan.vocab_size} is no size of a vocabulary", "plan.vocab_size")
+        raise Misfit(f"{plan.vocab_size} is not a size of a vocabulary", "plan.vocab_size")
     for i, entry in enumerate(plan.entries):
         place = f"plan.entries[{i}]"
         if entry.name not in starts:
@@ -125,7 +125,7 @@ def _check(plan: Plan) -> None:
             _check_pieces(plan, found.trigger, f"plan.call_values[{i}].ways[{j}].trigger")
     for i, end in enumerate(plan.ends):
         if not plan.vocab_size <= end.sentinel < plan.vocab_size + SENTINELS:
-            raise Misfit(f"{end.sentinel} is no sentinel", f"plan.ends[{i}].sentinel")
+            raise Misfit(f"{end.sentinel} is not a sentinel", f"plan.ends[{i}].sentinel")
         _check_pieces(plan, end.ids, f"plan.ends[{i}].ids")
     for i, budget in enumerate(plan.budgets):
         _check_region(plan, budget.region, f"plan.budgets[{i}].region")

@@ -33,8 +33,8 @@ def messages_for(
     """Return the messages as this format's template takes them; the caller's own are not changed.
 
     ``system_text`` comes at the end of the system message, which is added where none begins the conversation.  Raises
-    `RequestError` for a value that is no message and for content that is no text, and `TemplateError` for calls that
-    the template cannot show.
+    `RequestError` for a value that is not a message or content that is not a text, `TemplateError` for calls that the
+    template cannot show.
     """
     read = [_read(message, f"messages[{i}]") for i, message in enumerate(messages)]
     if system_text and read and read[0].role in _SYSTEM:
@@ -68,7 +68,7 @@ def comparable_texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a text for each message except the system's: equal texts for messages that say the same in any form.
 
     Templates may drop names, ids, reasoning and other keys, so only roles, content and calls count.  Raises
-    `RequestError` for a value that is no message.
+    `RequestError` for a value that is not a message.
     """
     read = [_read(message, f"messages[{i}]") for i, message in enumerate(messages)]
     return [
@@ -99,7 +99,7 @@ _TAKEN = {"role", "content", "tool_calls", "function_call", "tool_call_id", "nam
 
 def _read(message: Any, place: str) -> _Read:
     if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
-        raise RequestError("this is no message", place=place, expected='an object with a "role"')
+        raise RequestError("this is not a message", place=place, expected='an object with a "role"')
     role = "tool" if message["role"] == "function" else message["role"]
     content, thought = _content(message.get("content"), f"{place}.content")
     given = next((message[key] for key in _REASONING_FIELDS if isinstance(message.get(key), str)), "")
@@ -156,7 +156,7 @@ def _calls(message: Mapping[str, Any], place: str) -> Iterable[Call]:
     for i, call in enumerate(given):
         where = f"{place}.tool_calls[{i}]"
         if not isinstance(call, Mapping):
-            raise RequestError("this is no call", place=where, expected="an object")
+            raise RequestError("this is not a call", place=where, expected="an object")
         body = call.get("function") or call.get("custom") or call
         if not isinstance(body, Mapping) or not isinstance(body.get("name"), str):
             raise RequestError("the call has no name", place=where, expected='{"function": {"name": ...}}')

@@ -231,7 +231,9 @@ class PythonSchema(GenerateJsonSchema):
     def literal_schema(self, schema: Any) -> dict[str, Any]:
         expected = schema["expected"]
         if any(isinstance(value, Enum) and not isinstance(value, str) for value in expected):
-            raise PydanticInvalidForJsonSchema("a member of an enum as Literal that is no text: take the enum itself")
+            raise PydanticInvalidForJsonSchema(
+                "a member of an enum as Literal that is not a text: take the enum itself"
+            )
         _check_members([value.value if isinstance(value, Enum) else value for value in expected])
         return super().literal_schema(schema)
 

@@ -56,7 +56,7 @@ def read_request(body: Any, *, trusted: bool = False, ignore_unknown: bool = Fal
     refusing them.  Raises `RequestError` naming the key at fault.
     """
     if not isinstance(body, Mapping):
-        raise RequestError(f"{type(body).__name__} is no request", place="body", expected="an object")
+        raise RequestError(f"{type(body).__name__} is not a request", place="body", expected="an object")
     check_shape(body, skip=PROMPT)
     body = _flat(body)
     ignored = _ignored(body, ignore_unknown)
@@ -212,7 +212,7 @@ def _stops(body: Mapping[str, Any]) -> Stops:
     stop, ids = body.get("stop", ()), body.get("stop_token_ids", ())
     texts = (stop,) if isinstance(stop, str) else stop
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
-        raise RequestError(f"{shown(stop)} is no stop sequence", place="stop", expected="a text or a list of texts")
+        raise RequestError(f"{shown(stop)} is not a stop sequence", place="stop", expected="a text or a list of texts")
     if not isinstance(ids, list | tuple) or not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
         raise RequestError(f"{shown(ids)} are no token ids", place="stop_token_ids", expected="a list of ids")
     return Stops(tuple(texts), tuple(ids), include=_flag(body, "include_stop_str_in_output", False))
@@ -232,7 +232,9 @@ def _hidden_state(body: Mapping[str, Any]) -> bool:
     """Whether the last token's hidden state is wanted; other servers' clients say ``"last"``."""
     value = body.get("return_hidden_states", False)
     if value != "last" and not isinstance(value, bool):
-        raise RequestError(f"{shown(value)} is no choice", place="return_hidden_states", expected="true, false or last")
+        raise RequestError(
+            f"{shown(value)} is not a choice", place="return_hidden_states", expected="true, false or last"
+        )
     return value == "last" or value is True
 
 
@@ -263,7 +265,9 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
         try:
             out["logit_bias"] = {int(token): value for token, value in bias.items()}
         except (AttributeError, ValueError, TypeError):
-            raise RequestError(f"{shown(bias)} is no map", place="logit_bias", expected="token id -> number") from None
+            raise RequestError(
+                f"{shown(bias)} is not a map", place="logit_bias", expected="token id -> number"
+            ) from None
     return out
 
 
@@ -289,5 +293,5 @@ def _flag(body: Mapping[str, Any], key: str, default: bool) -> bool:
 def _text(body: Mapping[str, Any], key: str, default: str) -> str:
     value = body.get(key, default)
     if not isinstance(value, str):
-        raise RequestError(f"{shown(value)} is no text", place=key)
+        raise RequestError(f"{shown(value)} is not a text", place=key)
     return value

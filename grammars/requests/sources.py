@@ -99,7 +99,7 @@ def _of_kind(kind: str, value: Any, place: str, trusted: bool) -> Any:
     match kind:
         case "choice":
             if not isinstance(value, list | tuple):
-                raise GrammarError(f"{type(value).__name__} is no list", place=place, expected="a list of texts")
+                raise GrammarError(f"{type(value).__name__} is not a list", place=place, expected="a list of texts")
             return Choice(value)
         case "regex":
             return Regex(value)
@@ -118,7 +118,7 @@ def _schema(value: Any, place: str) -> JsonSchema:
     if isinstance(value, str):
         value = _json(value, place)
     if not isinstance(value, Mapping | bool):
-        raise SchemaError(f"{type(value).__name__} is no schema", place=place, expected="an object or JSON text")
+        raise SchemaError(f"{type(value).__name__} is not a schema", place=place, expected="an object or JSON text")
     return JsonSchema(value)
 
 
@@ -167,7 +167,7 @@ def _legacy(body: Mapping[str, Any], trusted: bool) -> tuple[str, Any]:
                 "where it is checked",
             )
         if not isinstance(value, str | Mapping):
-            raise GrammarError(f"{type(value).__name__} is no grammar", place="constraint",
+            raise GrammarError(f"{type(value).__name__} is not a grammar", place="constraint",
                                expected='{"grammars": [...]}, its JSON text, or Lark')  # fmt: skip
         return "constraint", Llguidance(value, trusted)
     return "constraint", _schema(value, "constraint")

@@ -102,7 +102,7 @@ def _entries(spec: Any, place: str) -> Sequence[Mapping[str, Any]]:
 def _name(entry: Mapping[str, Any], number: int, place: str) -> str:
     name = entry.get("name") or (f"grammar_{number}" if number else "")
     if not isinstance(name, str):
-        raise GrammarError(f"{shown(name)} is no name", place=f"{place}.grammars[{number}].name", expected="a text")
+        raise GrammarError(f"{shown(name)} is not a name", place=f"{place}.grammars[{number}].name", expected="a text")
     return name
 
 

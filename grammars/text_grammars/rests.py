@@ -1,4 +1,4 @@
-"""Shortest texts of clients' grammars: of the whole, and of what is left of each rule in which something is written.
+"""Shortest texts of clients' grammars: of the whole, and of the rest of each rule in which something is written.
 
 They are worked out from the rules alone; whether the engine's lexer lets one stand, only its masks show.
 """
@@ -40,7 +40,7 @@ _PREFIX = 8
 
 
 class GrammarTexts(NamedTuple):
-    """A shortest text of a grammar, and of the rests of its rules, each of which must be written where one is begun.
+    """A shortest text of a grammar, and of the rests of its rules, each of which must follow once the rule has begun.
 
     ``ends``: what ends the lazy rules, wherever it is written.
     """
@@ -124,7 +124,7 @@ class _Texts:
         return self._words[expr]
 
     def _rests(self, expr: Expr, tail: str, whole: set[tuple[Expr, ...]], before: tuple[Expr, ...]) -> Iterator[str]:
-        """Yield what is left of an option of a rule from each place in ``expr`` on, after which ``tail`` comes.
+        """Yield the rest of an option of a rule from each place in ``expr`` on, after which ``tail`` comes.
 
         ``before`` is what has been written of the option; where that is one of ``whole``, nothing more must come.
         """

@@ -44,7 +44,7 @@ _MOST = 20_000
 class PlacedSchema(NamedTuple):
     """A schema; ``opening`` is the text right before its value, "" where the answer or another value is.
 
-    It is None where what comes before is no constant text.
+    It is None where what comes before is not a constant text.
     """
 
     opening: str | None

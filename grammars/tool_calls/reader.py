@@ -120,7 +120,7 @@ class Reader:
             yield
 
     def _cut(self) -> None:
-        """Emit what is left of a call that the output cut."""
+        """Emit the rest of a call that the output cut."""
         text = self._text[self._kept :]
         if text.strip():
             self._events.append(CutCall(text, self.name))

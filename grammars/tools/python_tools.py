@@ -172,7 +172,7 @@ def _with_text(hint: Any) -> Any:
 def _check_docstring(
     function: Callable[..., Any], stand_in: Any, found: Mapping[str, ParameterDoc], place: str
 ) -> None:
-    """Raise if the docstring describes something that is no parameter, or names another type than the annotation."""
+    """Raise if the docstring describes something that is not a parameter, or names another type than the annotation."""
     parameters = inspect.signature(inspect.unwrap(function)).parameters  # of a partial: those given as well
     takes_more = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     for name, doc in found.items():
@@ -180,7 +180,7 @@ def _check_docstring(
         if name not in parameters and not takes_more:
             near = difflib.get_close_matches(name, parameters, 1)
             raise ToolError(
-                f"the docstring describes {shown(name)}, which is no parameter",
+                f"the docstring describes {shown(name)}, which is not a parameter",
                 place=where,
                 expected=", ".join(parameters) or "no parameters",
                 hint=f"is it {shown(near[0])}?" if near else "",

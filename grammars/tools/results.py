@@ -25,5 +25,5 @@ def result_text(value: Any) -> str:
         return f"Error: {texts}" if failed else texts
     try:
         return pydantic_core.to_json(value, by_alias=True, fallback=str).decode()
-    except ValueError:  # a circle, or a text that is no Unicode
+    except ValueError:  # a circle, or a text that is not Unicode
         return str(value)

@@ -39,7 +39,7 @@ class Choice(FormatOf[str]):
 
     def __init__(self, options: Sequence[str]) -> None:
         if not isinstance(options, Iterable):
-            raise RequestError(f"{type(options).__name__} is no list", place="choice", expected="a list of texts")
+            raise RequestError(f"{type(options).__name__} is not a list", place="choice", expected="a list of texts")
         object.__setattr__(self, "options", (options,) if isinstance(options, str) else tuple(options))
 
 

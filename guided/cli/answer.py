@@ -17,7 +17,7 @@ __all__ = ["EventPrinter", "show_message"]
 class EventPrinter:
     """Prints events as they come, each region in its colour; reasoning on ``aside``, by default the same console.
 
-    On a console that is no terminal, text is written as it is and each call is a line of JSON with its name and
+    On a console that is not a terminal, text is written as it is and each call is a line of JSON with its name and
     arguments.
     """
 

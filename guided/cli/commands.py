@@ -121,7 +121,7 @@ def generate(
 def _chat(prompt: str | None, system: str | None, asked: Asked) -> list[Any]:
     given = (asked.body or {}).get("messages") or []
     if not isinstance(given, list):
-        raise RequestError(f"{type(given).__name__} is no chat", place="messages", expected="a list of messages")
+        raise RequestError(f"{type(given).__name__} is not a chat", place="messages", expected="a list of messages")
     if given and prompt is not None:
         raise RequestError(
             "a prompt together with a request that has messages", place="prompt", expected="one or the other"

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import guided
+from grammars.values.constraints import Llguidance
 from guided.cli.groups import takes
 from guided.cli.inputs import format_of, json_of, model_of, text_of
 from special_tokens.errors import RequestError, shown
@@ -84,7 +85,7 @@ def _format(given: dict[str, Any], trusted: bool) -> Any:
             case "--gbnf":
                 return guided.Gbnf(text_of(value, flag))
             case "--llguidance":
-                return guided.Llguidance(text_of(value, flag), trusted=trusted)
+                return Llguidance(text_of(value, flag), trusted=trusted)
             case "--structural-tag":
                 return guided.StructuralTag(json_of(value, flag), trusted=trusted)
     return None
@@ -102,7 +103,7 @@ class Asked:
         """Return the plan that ``guide`` composes; ``more`` are stops and limits of the command line."""
         if self.body is None:
             return guide.plan(**self.options, **more)
-        return guide.plan_from_request(self._whole(self.body, more), trusted=self.trusted)
+        return guide.plan(guided.read_request(self._whole(self.body, more), trusted=self.trusted))
 
     def parts(self, **more: Any) -> Any:
         """Return the parts of that plan."""
@@ -160,7 +161,7 @@ def request_options(
         _check_used(one_call and not tools, "--one-call", "--tools FILE")
         without = response is None or isinstance(response, guided.Regex | guided.Choice | guided.Gbnf)
         _check_used(strict and without and not tools, "--strict", "a format with a schema, or --tools")
-        trustable = isinstance(response, guided.Lark | guided.Llguidance | guided.StructuralTag)
+        trustable = isinstance(response, guided.Lark | Llguidance | guided.StructuralTag)
         _check_used(trusted and not trustable, "--trusted", _TRUSTING)
         return Asked(options)
     if options:
@@ -169,7 +170,7 @@ def request_options(
         )
     body = json_of(request, "--request")
     if not isinstance(body, dict):
-        raise RequestError("the request is no object", place="--request", expected="a JSON object")
+        raise RequestError("the request is not an object", place="--request", expected="a JSON object")
     return Asked(body=body, trusted=trusted)
 
 

@@ -105,7 +105,7 @@ def _guide(
     if "OMP_NUM_THREADS" not in os.environ:  # the other half is for HTTP, prompts and plans
         torch.set_num_threads(max(1, torch.get_num_threads() // 2))
     if dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
-        raise RequestError(f"{dtype!r} is no type", place="--dtype", expected="auto, float32, bfloat16, float16 ...")
+        raise RequestError(f"{dtype!r} is not a type", place="--dtype", expected="auto, float32, bfloat16, float16 ...")
     more: dict[str, Any] = {} if attn_implementation is None else {"attn_implementation": attn_implementation}
     if model is None:
         loaded, tokenizer = load(progress=say)

@@ -12,16 +12,13 @@ from grammars.values.constraints import Choice
 from guided.hf.answering import check_one, generation_of, plan_of, rows_of
 from guided.hf.batch import Batch, batch_of
 from guided.hf.generate.inputs import checked_inputs
-from guided.hf.hidden.messages import StateKind, answer_states
 from guided.hf.loop.choices import choice_probabilities
 from guided.hf.loop.stream import Stream
-from guided.hf.model.chat_template import chat_digests, messages_of
 from guided.hf.model.context import ModelContext
 from guided.hf.options import AnswerOptions, Chat, Chats, Keywords, Kind, options_of, with_options
 from guided.hf.planning import Planner
 from guided.hf.retries import answered
 from guided.hf.tool_loop import CallTool, ToolRun, run_tools
-from guided.hidden_state import Vectors
 from guided.output.message import Message
 from guided.sampling import ChoiceProbability
 
@@ -41,7 +38,15 @@ class AnswerMethods:
 
     @overload
     def batch(
-        self, chats: Chats | None = None, plans: None = None, *, response_format: Kind[T], **options: Unpack[Keywords]
+        self,
+        chats: Chats | None = None,
+        plans: None = None,
+        *,
+        response_format: Kind[T],
+        expand: int | None = None,
+        max_rollbacks: int | None = None,
+        in_place: bool = False,
+        **options: Unpack[Keywords],
     ) -> Batch[T]: ...
     @overload
     def batch(
@@ -50,6 +55,9 @@ class AnswerMethods:
         plans: Sequence[RowPlan] | RowPlan = None,
         *,
         response_format: Any = None,
+        expand: int | None = None,
+        max_rollbacks: int | None = None,
+        in_place: bool = False,
         **options: Unpack[Keywords],
     ) -> Batch[Any]: ...
     @with_options()
@@ -59,15 +67,25 @@ class AnswerMethods:
         plans: Sequence[RowPlan] | RowPlan = None,
         *,
         response_format: Any = None,
+        expand: int | None = None,
+        max_rollbacks: int | None = None,
+        in_place: bool = False,
         **options: Unpack[Keywords],
     ) -> Batch[Any]:
-        """Return the keyword arguments with which ``model.generate(**batch)`` answers ``chats``.
+        """Return the keyword arguments with which ``model.generate(**batch)`` answers ``chats``; see `Batch`.
 
-        ``batch.messages(output)`` reads what it returns.  The arguments are those of `generate`; sampling and
-        ``max_tokens`` become ``generate``'s own.  Raises `RequestError` for a keyword that it has no word for.
+        ``batch.messages(output)`` reads what it returns.  The arguments are those of `generate`; without ``chats`` one
+        plan guides every row of any prompts, as in a pipeline.  ``expand`` is num_beams or num_return_sequences, by
+        default read off the call; ``max_rollbacks`` fails a row that a search rolls back more often; ``in_place``
+        masks ``generate``'s own scores, which saves a copy.  Raises `RequestError` for what ``generate`` cannot follow.
         """
         asked = options_of("batch", {"response_format": response_format, **options})
-        return batch_of(self.context, *rows_of(self.planner, chats, plans, asked, "batch"), asked)
+        rows: tuple[Any, Any] = None, plans
+        if chats is not None or asked.prompt is not None:
+            rows = rows_of(self.planner, chats, plans, asked, "batch")
+        elif plans is None:
+            rows = None, plan_of(self.planner, asked)
+        return batch_of(self.context, *rows, asked, expand=expand, max_rollbacks=max_rollbacks, in_place=in_place)
 
     @overload
     def generate(
@@ -208,21 +226,6 @@ class AnswerMethods:
         check_one(asked)
         return Stream(
             generation_of(self.planner, *rows_of(self.planner, messages, plan, asked, "chat", is_one=True), asked)
-        )
-
-    @with_options(chat="messages")
-    def hidden_states(
-        self, messages: Chat, message: Message, *, positions: Sequence[int] | int = (-1,), state: StateKind = "at_token"
-    ) -> Vectors:
-        """Return the last layer's states after the final norm at tokens of an answer, ``[positions, hidden size]``.
-
-        ``positions`` are indices into ``message.token_ids``, negative ones from its end.  ``state="producing"`` asks
-        for the states from which these tokens were chosen, each one position earlier.  What is kept of the answer is
-        not computed again.  ``messages`` are what was answered, and may have gone on since.  Raises `RequestError`
-        for an index out of range or a message of another chat, `ModelError` for a model that shows no hidden states.
-        """
-        return answer_states(
-            self.context.model, message, chat_digests(messages_of(messages)), positions, state, self.context.pool
         )
 
     @with_options(chat="messages")

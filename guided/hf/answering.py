@@ -78,7 +78,7 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
     """Return the run of the loop that answers the prompts of ``inputs``, each under its row's plan."""
     context = planner.context
     if not isinstance(asked.reuse, bool):
-        raise RequestError(f"{shown(asked.reuse)} is no switch", place="reuse", expected="True or False")
+        raise RequestError(f"{shown(asked.reuse)} is not a switch", place="reuse", expected="True or False")
     drafts = draft_settings(asked.prompt_lookup_num_tokens, asked.assistant_model, context)
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
     budget = budgeting(asked.landing, asked.short_budget)

@@ -54,7 +54,7 @@ class WorkerThread:
         end = object()
         try:
             while (item := await self.run(lambda: next(steps, end))) is not end:
-                yield item  # type: ignore[misc]  # the sentinel is no item
+                yield item  # type: ignore[misc]  # the sentinel is not an item
         finally:
             assert self._pool is not None
             self._pool.submit(steps.close)
@@ -232,7 +232,7 @@ class AsyncMethods(AnswerMethods):
     ) -> dict[str, Any] | Chunks:
         """Answer a Chat Completions body with OpenAI's objects as dicts: a completion, or chunks with ``stream``.
 
-        The body is read as `plan_from_request` reads it, and refused before the first chunk.  A row that fails is a
+        The body is read as `guided.read_request` reads it, and refused before the first chunk.  A row that fails is a
         choice with an ``error``; if all rows fail, the first error is raised.
         """
         run = completing(self.planner, body, trusted=trusted, ignore_unknown=ignore_unknown, describe=describe)

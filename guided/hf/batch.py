@@ -8,21 +8,22 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from grammars.plan.plan import Plan, RowPlan
-from guided.hf.generate.call import Rows, generate_kwargs, read_messages
+from grammars.plan.plan import Plan, RowPlan, Stops
+from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import Inputs
 from guided.hf.hidden.messages import with_last_states
 from guided.hf.hidden.settings import HiddenStates, hidden_settings
 from guided.hf.model.context import ModelContext
 from guided.hf.options import AnswerOptions
-from guided.landing.options import budgeting
 from guided.output.message import Message
 from guided.sampling import LEAST_TEMPERATURE, Sampling
-from special_tokens.errors import RequestError
+from special_tokens.errors import PlanError, RequestError
 
 __all__ = ["Batch", "batch_of"]
 
 T = TypeVar("T", default=Any)
+
+_CANNOT = "model.generate cannot follow it"
 
 #: Keywords that ``model.generate`` cannot follow, with their neutral values.
 _OURS_ALONE = {"trace": (False,), "seed": (None,), "logprobs": (None, False), "top_logprobs": (None,)}
@@ -31,20 +32,20 @@ _OURS_ALONE = {"trace": (False,), "seed": (None,), "logprobs": (None, False), "t
 class Batch(UserDict[str, Any], Generic[T]):
     """The keyword arguments of ``model.generate(**batch)``; `messages` reads what it returns.
 
-    ``generate`` cuts answers at its limit: only our own loop lands them.
-
-    ``inputs`` are the bound prompts and ``plans`` the plan of each.
+    ``inputs`` are the bound prompts, with ``input_ids`` and ``attention_mask`` int64 ``[rows, length]``, and ``plans``
+    the plan of each.  Answers land within the batch's ``max_tokens``, as in our own loop; a ``max_new_tokens`` that is
+    given to ``generate`` alone cuts them.  One call of ``generate`` after another may use a batch, not two at once.
     """
 
     def __init__(
         self,
         context: ModelContext,
-        inputs: Inputs,
+        inputs: Inputs | None,
         plans: Sequence[RowPlan],
         kwargs: dict[str, Any],
         hidden: HiddenStates | None = None,
     ) -> None:
-        super().__init__({**inputs, **kwargs})
+        super().__init__({**(inputs or {}), **kwargs})
         self.inputs = inputs
         self.plans = tuple(plans)
         self._context = context
@@ -53,23 +54,31 @@ class Batch(UserDict[str, Any], Generic[T]):
     def messages(self, output: Any) -> list[Message[T]]:
         """Return the messages of ``output``, a tensor or an output object of ``model.generate(**batch, ...)``.
 
-        Raises `PlanError` for the output of another batch.
+        Raises `PlanError` for the output of another batch, and for a batch without prompts.
         """
-        found = read_messages(self._context, output, self.inputs, self.plans)
-        return found if self._hidden is None else with_last_states(self._context.model, found, self._hidden)
+        if self.inputs is None:
+            raise PlanError("the batch has no prompts", place="messages", hint="read token ids with guide.parse")
+        messages = read_messages(self._context, output, self.inputs, self.plans)
+        return messages if self._hidden is None else with_last_states(self._context.model, messages, self._hidden)
 
 
-def batch_of(context: ModelContext, inputs: Inputs, plans: Sequence[RowPlan], asked: AnswerOptions) -> Batch:
-    """Return the batch of these rows; raises `RequestError` for keywords that ``generate`` has no word for."""
+def batch_of(
+    context: ModelContext, inputs: Inputs | None, plans: Sequence[RowPlan] | RowPlan, asked: AnswerOptions, **how: Any
+) -> Batch:
+    """Return the batch of these rows, ``how`` as in `generate_kwargs`; without ``inputs``, of one plan for all rows.
+
+    Raises `RequestError` for keywords that ``model.generate`` cannot follow.
+    """
     for name, neutral in _OURS_ALONE.items():
         if getattr(asked, name) not in neutral:
             hint = "use torch.manual_seed, or guide.generate" if name == "seed" else "use guide.generate"
-            raise RequestError("model.generate has no word for it", place=name, hint=hint)
+            raise RequestError(_CANNOT, place=name, hint=hint)
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
-    words, budget = _other_words(plans, asked), budgeting(asked.landing, asked.short_budget)
-    rows = Rows(on_error=asked.on_error, max_tokens=words.get("max_new_tokens"), budget=budget)
-    kwargs = generate_kwargs(context, inputs, plans, rows)
-    return Batch(context, inputs, plans, kwargs | _sampling_words(asked) | words, hidden)
+    rows: Any = [plans] if inputs is None and isinstance(plans, Plan | Stops) else plans
+    words = _other_words(rows, asked)
+    how |= {"on_error": asked.on_error, "landing": asked.landing, "short_budget": asked.short_budget}
+    kwargs = generate_kwargs(context, inputs, plans, max_tokens=words.get("max_new_tokens"), **how)
+    return Batch(context, inputs, rows, kwargs | _sampling_words(asked) | words, hidden)
 
 
 def _sampling_words(asked: AnswerOptions) -> dict[str, Any]:
@@ -79,7 +88,7 @@ def _sampling_words(asked: AnswerOptions) -> dict[str, Any]:
         raise RequestError("a sampling for each chat", place="sampling", hint="use guide.generate")
     for name in ("presence_penalty", "frequency_penalty"):
         if getattr(sampling, name):
-            raise RequestError("model.generate has no word for it", place=name, hint="use guide.generate")
+            raise RequestError(_CANNOT, place=name, hint="use guide.generate")
     if sampling.seed is not None or sampling.logprobs is not None:
         raise RequestError("seed and logprobs are for guide.generate", place="sampling")
     words: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from grammars.plan.plan import Plan
-from grammars.requests.read import Request
+from grammars.requests.read import Request, read_request
 from guided.hf.answering import generation_of, rows_of
 from guided.hf.loop.generation import Generation
 from guided.hf.options import AnswerOptions
@@ -160,7 +160,8 @@ def completing(
     for key, right in _OTHER_BODIES.items():
         if isinstance(body, Mapping) and body.get(key) is not None:
             raise RequestError("not a key of Chat Completions", place=key, expected=right)
-    request, plan = planner.request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+    request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+    plan = planner.plan_request(request)
     messages, stream = request.prompt.get("messages"), request.prompt.get("stream", False)
     model, options = request.prompt.get("model"), body.get("stream_options")
     if messages is None:
@@ -172,7 +173,7 @@ def completing(
     if not isinstance(model, str | None):
         raise RequestError(f"{type(model).__name__} is not a name", place="model", expected="a text")
     if not isinstance(options, Mapping | None):
-        raise RequestError(f"{type(options).__name__} is no object", place="stream_options")
+        raise RequestError(f"{type(options).__name__} is not an object", place="stream_options")
     asked = asked_of(request, describe=describe)
     chat = _with_line(messages, _VERBOSITY.get(request.verbosity, ""))
     generation = generation_of(planner, *rows_of(planner, chat, plan, asked, "messages", is_one=True), asked)

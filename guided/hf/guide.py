@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Unpack
 
 from grammars.compose.tool_section import with_text_after_calls
+from grammars.limits.bounded_cache import CacheInfo
 from grammars.plan.plan import Plan, RowPlan
+from grammars.requests.read import Request
 from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.values.format import Format
-from guided.engine.engine import SEND_PLANS, CacheInfo, Engine
-from guided.engine.plan_cache import PlanCache
+from guided.engine.engine import SEND_PLANS, Engine
 from guided.hf.answering import plan_of
 from guided.hf.async_methods import AsyncMethods, WorkerThread
 from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_bytes
-from guided.hf.generate.call import Rows, generate_kwargs, parsed_answer, read_messages
-from guided.hf.generate.inputs import Inputs, checked_inputs
-from guided.hf.hidden.messages import with_last_states
-from guided.hf.hidden.settings import HiddenStates, hidden_settings
+from guided.hf.generate.call import parsed_answer
 from guided.hf.model.chat_template import forgotten_chat
 from guided.hf.model.context import ModelContext
 from guided.hf.model.hub import check_reachable
 from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
 from guided.hf.model.wire_format import format_of
-from guided.hf.options import OF_PLAN, Chat, PlanKeywords, options_of, with_options
+from guided.hf.options import OF_PLAN, AnswerOptions, Chat, PlanKeywords, options_of, with_options
 from guided.hf.planning import Planner, checked_plan
 from guided.inspect.accepts import Acceptance, acceptance
-from guided.inspect.shortest import check_max_tokens, min_tokens, shortest
-from guided.landing.options import LandingOptions, ShortBudget, budgeting, checked_max_tokens
+from guided.inspect.check import PlanCheck, check_plan
 from guided.output.message import Message
-from guided.rows.sequence import OnError
+from guided.removed import METHODS, removed
 from special_tokens import SpecialTokens
-from special_tokens.errors import GuidedError, ModelError, shown
-
-if TYPE_CHECKING:
-    from transformers import BatchEncoding
+from special_tokens.errors import GuidedError, ModelError, RequestError, shown
 
 __all__ = ["Guide"]
 
 Anchors = bool | Sequence[int | str]
+
+
+@dataclass(frozen=True, slots=True)
+class GuideStats:
+    """Counters of a guide's caches: of plans, of compiled grammars, and of rows kept of answers."""
+
+    plans: CacheInfo
+    grammars: CacheInfo
+    kept: CacheStats
 
 
 class Guide(AsyncMethods):
@@ -156,19 +160,14 @@ class Guide(AsyncMethods):
         """The engine of this vocabulary, built on first use."""
         return self.context.engine
 
-    @property
-    def pad_id(self) -> int:
-        """The id that fills short rows: the tokenizer's pad token, else an end token."""
-        return self.context.pad_id
+    def stats(self) -> GuideStats:
+        """Return the counters of plans, compiled grammars and kept rows of answers; callable from any thread."""
+        return GuideStats(self.planner.plans.info(), self.engine.cache_info(), self.context.pool.stats())
 
-    @property
-    def plans(self) -> PlanCache:
-        """The cache of plans."""
-        return self.planner.plans
+    if not TYPE_CHECKING:
 
-    def cache_stats(self) -> CacheStats:
-        """Return the counters of the rows that are kept of answers, so that a conversation is not computed twice."""
-        return self.context.pool.stats()
+        def __getattr__(self, name: str) -> Any:
+            raise removed("'Guide' object", name, METHODS)
 
     def forget(self, messages: Chat | None = None) -> int:
         """Drop the kept rows of the conversation that begins with ``messages``, all with None; return how many.
@@ -181,48 +180,33 @@ class Guide(AsyncMethods):
         self.context.tokenised.forget()
         return self.context.pool.forget(chat)
 
-    def cache_info(self) -> CacheInfo:
-        """Return the counters of the engine's compile cache; those of the plan cache are ``guide.plans.info()``."""
-        return self.engine.cache_info()
-
-    # -- plans
-
     @with_options(OF_PLAN)
-    def plan(self, *, response_format: Any = None, **options: Unpack[PlanKeywords]) -> Plan:
-        """Compose and compile the plan for one request.
-
-        No argument is ignored: what cannot be enforced raises `RequestError` or one of its subclasses.
-        """
-        return plan_of(self.planner, options_of("plan", {"response_format": response_format, **options}, OF_PLAN))
-
-    def plan_from_request(
-        self, body: Mapping[str, Any], *, trusted: bool = False, ignore_unknown: bool = False
+    def plan(
+        self, request: Request | None = None, *, response_format: Any = None, **options: Unpack[PlanKeywords]
     ) -> Plan:
-        """Compose and compile the plan for a request body in OpenAI's form, with other servers' extensions.
+        """Compose and compile the plan for one request: of keywords, or of a body that `guided.read_request` read.
 
-        Every key is used, listed in ``plan.ignored``, or refused (`RequestError`); see docs/requests.md.  ``trusted``
-        lets the body's grammars name special tokens; ``ignore_unknown`` lists unknown keys instead of refusing them.
-        Sampling keys are only checked here; `guided.read_request` returns them.
+        No argument is ignored: what cannot be enforced raises `RequestError` or one of its subclasses.  The sampling
+        of a body is only checked here.
         """
-        return self.planner.request(body, trusted=trusted, ignore_unknown=ignore_unknown)[1]
+        asked = options_of("plan", {"response_format": response_format, **options}, OF_PLAN)
+        if request is None:
+            return plan_of(self.planner, asked)
+        if not isinstance(request, Request):
+            raise RequestError(f"{type(request).__name__} is not a request that was read", place="plan",
+                               expected="keywords, or guided.read_request(body)")  # fmt: skip
+        if asked != AnswerOptions():
+            raise RequestError("a request together with keywords", place="plan", expected="one of the two")
+        return self.planner.plan_request(request)
 
-    def shortest(self, plan: Plan) -> str | None:
-        """Return the response of the shortest answer found; None without a response format or where none is found.
+    def check(self, plan: Plan) -> PlanCheck:
+        """Return the shortest answer to ``plan``, its number of tokens, the schema report and the notes.
 
-        It is valid, and shortest in tokens as far as the search finds (`min_tokens`).  Searches anew at each call.
-        Raises `PlanError` where the plan belongs to another vocabulary.
+        The answer begins where the chat template lets one begin: reasoning that the prompt has opened must be closed.
+        Searches at each call, in milliseconds for most plans.  Raises `PlanError` for a plan of another vocabulary.
         """
-        return shortest(checked_plan(plan, "shortest"), self.engine)
-
-    def min_tokens(self, plan: Plan) -> int:
-        """Return the number of tokens of the shortest answer found for ``plan``, its end included.
-
-        It begins where the chat template lets an answer begin: reasoning that the prompt has opened must be closed.
-        Searches at each call, in milliseconds for most plans, byte by byte (`guided.landing`) for every kind of plan.
-        Raises `LimitExceeded` with the reason where no end is found.
-        """
-        plan = checked_plan(plan, "min_tokens")
-        return min_tokens(plan, self.engine, entry=self.context.usual_begin(plan).entry)
+        plan = checked_plan(plan, "check")
+        return check_plan(plan, self.engine, entry=self.context.usual_begin(plan).entry)
 
     def accepts(self, plan: Plan, text: str) -> Acceptance:
         """Return whether ``text`` is a whole answer under ``plan``, and if not where it is refused.
@@ -239,70 +223,3 @@ class Guide(AsyncMethods):
         The answer begins where the chat template lets one begin.  Counters of guidance are 0.
         """
         return parsed_answer(self.context, ids, plan)
-
-    def check_max_tokens(self, plan: Plan, max_tokens: int | None = None) -> None:
-        """Raise `RequestError` when ``max_tokens`` (default: the plan's own) is less than `min_tokens`.
-
-        A request checks this itself where it says ``short_budget="error"``; else such an answer is cut, with a note
-        and ``finish_reason == "length"``, as with OpenAI.
-        """
-        plan = checked_plan(plan, "check_max_tokens")
-        most = plan.max_tokens if max_tokens is None else max_tokens
-        if most is not None:
-            entry = self.context.usual_begin(plan).entry
-            check_max_tokens(plan, self.engine, checked_max_tokens(most), entry=entry)
-
-    # -- the low-level path: inputs, generate, messages
-
-    def inputs(
-        self, chats: Sequence[Chat], plans: Sequence[RowPlan] | None = None, *, describe: bool = False
-    ) -> Inputs:
-        """Return the chats as a left-padded batch, each rendered with its plan's chat template arguments.
-
-        ``describe`` adds the system text with which `chat` describes tools and response format to the model.
-        """
-        return checked_inputs(self.context, chats, plans, describe=describe)
-
-    def generate_kwargs(
-        self,
-        inputs: Inputs | BatchEncoding | None,
-        plans: Sequence[RowPlan] | RowPlan,
-        *,
-        expand: int | None = None,
-        on_error: OnError = "end",
-        max_rollbacks: int | None = None,
-        in_place: bool = False,
-        max_tokens: int | None = None,
-        landing: bool | LandingOptions = True,
-        short_budget: ShortBudget = "cut",
-    ) -> dict[str, Any]:
-        """Return the keyword arguments for ``model.generate(**inputs, ...)``; reusable for one call after another.
-
-        A row of ``plans`` is a plan, stops alone (its logits stay untouched), or None; when all rows are None the
-        result is empty.  ``expand`` is num_beams or num_return_sequences; by default it is read off the call.  Without
-        ``inputs``, one plan guides every row of any prompts, as in a pipeline.  ``max_rollbacks`` fails a row that beam
-        search or drafts roll back more often.  ``in_place`` writes masks into the tensor that ``generate`` passes:
-        this saves a copy of all scores and leaves ``output_logits`` masked.  Answers end within ``max_tokens``, which
-        ``generate`` gets as ``max_new_tokens``, see `guided.hf.options.AnswerOptions`.
-        """
-        budget = budgeting(landing, short_budget)
-        rows = Rows(expand, on_error, max_rollbacks, in_place, max_tokens, budget)
-        return generate_kwargs(self.context, inputs, plans, rows)
-
-    def messages(
-        self,
-        output: Any,
-        inputs: Inputs | BatchEncoding,
-        plans: Sequence[RowPlan],
-        *,
-        return_last_hidden_state: bool | HiddenStates = False,
-    ) -> list[Message]:
-        """Return the messages of ``output``, which ``model.generate`` returned for these inputs and plans.
-
-        ``output`` is a tensor or an output object of transformers.  Counters are those of the last `generate_kwargs`
-        call for ``inputs``.  ``return_last_hidden_state`` as in `generate`, of what was returned.  Raises
-        `PlanError` for an output that does not belong to ``inputs``.
-        """
-        hidden = hidden_settings(return_last_hidden_state, self.model)
-        found = read_messages(self.context, output, inputs, plans)
-        return found if hidden is None else with_last_states(self.model, found, hidden)

@@ -107,22 +107,7 @@ class Keywords(PlanKeywords, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
-    """One call's keyword arguments.
-
-    ``prompt`` takes the place of the chat, without a chat template: a text or token ids, in a batch a list of these,
-    or what a tokenizer gave.  Under a plan its end is healed: the answer may begin with other tokens for it.
-    ``max_tokens`` bounds the answer, at most the rest of the context.  The sampling fields have OpenAI's meaning and
-    override the model's generation config; ``sampling`` gives them as one value, or as one for each chat of a batch,
-    and ``seed`` may be one number for each.  ``n`` answers per chat are for a batch.  ``describe`` tells the model of
-    tools and response format.  ``reuse`` takes what is kept of earlier answers, and keeps these.
-    ``prompt_lookup_num_tokens`` lets each forward check at most that many tokens that are guessed from prompt and
-    answer: the same answers, in fewer forwards where they repeat the prompt.  ``assistant_model``, a smaller model of
-    the same vocabulary or its guide, guesses instead.  ``return_last_hidden_state`` fills
-    ``message.last_hidden_state``; `guided.HiddenStates` in place of True says how.  ``retries`` is how often at most
-    `chat` and `run` ask again, with what was wrong, while the schema or the Python type refuses the answer.  An answer
-    whose shortest text its budget holds ends within it unless ``landing`` is False (`guided.LandingOptions` says what
-    is kept for its values); ``short_budget="error"`` refuses a budget that cannot hold it.
-    """
+    """One call's keyword arguments: what the answer must be, its prompt, its sampling, and how the call is made."""
 
     response_format: Any = None
     tools: Iterable[Any] | None = None
@@ -132,11 +117,15 @@ class AnswerOptions:
     reasoning_preset: str = "native"
     thinking: bool | None = None
     stop: str | Sequence[str] | Stops | None = None
+    #: Of the answer; at most, and by default, the rest of the context.
     max_tokens: int | None = None
     schema_policy: Policy = "warn"
 
+    #: In place of the chat, without a chat template: a text or token ids, in a batch a list of these, or what a
+    #: tokenizer gave.  Under a plan its end is healed: the answer may begin with other tokens for it.
     prompt: str | Sequence[Any] | Mapping[str, Any] | None = None
 
+    #: The sampling has OpenAI's meaning and overrides the model's generation config.
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
@@ -145,22 +134,33 @@ class AnswerOptions:
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     logit_bias: Mapping[int, float] | None = None
+    #: One number, or one for each chat of a batch.
     seed: int | Sequence[int] | None = None
+    #: Answers to each chat of a batch.
     n: int | None = None
     logprobs: bool | int | None = None
     top_logprobs: int | None = None
+    #: In place of the above; one value, or one for each chat of a batch.
     sampling: Sampling | Sequence[Sampling] | None = None
 
+    #: The model reads of tools and response format in the system message.
     describe: bool = True
     trace: bool = False
+    #: Takes what is kept of earlier answers, and keeps these.
     reuse: bool = True
     on_error: OnError = "end"
     streamer: Streamer | None = None
+    #: How often at most `chat` and `run` ask again, with what was wrong, while the schema or the Python type refuses.
     retries: int = 0
+    #: The most guesses, from prompt and answer, that a forward checks: the same answers, in fewer forwards.
     prompt_lookup_num_tokens: int | None = None
+    #: A smaller model of the same vocabulary, or its guide, which guesses instead.
     assistant_model: Any = None
+    #: Fills ``message.last_hidden_state``; `guided.hf.HiddenStates` in place of True says how.
     return_last_hidden_state: bool | HiddenStates = False
+    #: An answer whose shortest text its budget holds ends within it; see `guided.LandingOptions`.
     landing: bool | LandingOptions = True
+    #: ``error`` refuses a budget that cannot hold the shortest answer.
     short_budget: ShortBudget = "cut"
 
     def parts(self, stop: Stops) -> Parts:

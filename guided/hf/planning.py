@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from grammars.compose.compose import Parts, compose
 from grammars.limits.deadline import deadline
 from grammars.plan.plan import Plan, Stops
-from grammars.requests.read import Request, read_request
+from grammars.requests.read import Request
 from guided.engine.engine import Engine
 from guided.engine.plan_cache import PlanCache
 from guided.hf.model.context import ModelContext
@@ -44,12 +43,11 @@ class Planner:
                 ) from None
         return self.plans.get(parts, self._composed)
 
-    def request(self, body: Mapping[str, Any], *, trusted: bool, ignore_unknown: bool) -> tuple[Request, Plan]:
-        """Return a request body as read, and its plan.  Raises `RequestError`."""
-        request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+    def plan_request(self, request: Request) -> Plan:
+        """Return the plan of a request as read.  Raises `RequestError`."""
         self.check(request)
         stop = checked_stops(request.parts.stop, self.context.engine)
-        return request, self.plan(replace(request.parts, stop=stop))
+        return self.plan(replace(request.parts, stop=stop))
 
     def check(self, request: Request) -> None:
         """Raise `RequestError` for settings that this model, or its host, does not take; nothing is composed yet."""
@@ -71,9 +69,9 @@ class Planner:
 
 
 def checked_plan(plan: object, place: str) -> Plan:
-    """Return ``plan``; raise `PlanError` if it is no plan."""
+    """Return ``plan``; raise `PlanError` if it is of another type."""
     if not isinstance(plan, Plan):
-        raise PlanError(f"{type(plan).__name__} is no plan", place=place, expected="what guide.plan() gave")
+        raise PlanError(f"{type(plan).__name__} is not a plan", place=place, expected="what guide.plan() gave")
     return plan
 
 

@@ -20,7 +20,7 @@ def answered(ask: Callable[[Chat | None], Message[T]], messages: Chat | None, re
     """Return the answer of ``ask``, which is called again up to ``retries`` times while the answer is refused.
 
     The model gets the reasons; notes of the message say how often and why it was asked again.  Raises `RequestError` if
-    ``retries`` is no count.
+    ``retries`` is not a count.
     """
     steps, wanted = _begun(messages, retries)
     while True:
@@ -49,7 +49,7 @@ _Steps: TypeAlias = Generator[Chat | None, Message[Any], Message[Any]]
 def _begun(messages: Chat | None, retries: int) -> tuple[_Steps, Chat | None]:
     """Return what is sent each answer and yields what to ask next, and what to ask first."""
     if not isinstance(retries, int) or isinstance(retries, bool) or retries < 0:
-        raise RequestError(f"{shown(retries)} is no count", place="retries", expected="an integer of 0 or more")
+        raise RequestError(f"{shown(retries)} is not a count", place="retries", expected="an integer of 0 or more")
     if retries and messages is None:
         raise RequestError("a prompt is not asked for again", place="retries", expected="messages")
     steps = _steps(messages, retries)

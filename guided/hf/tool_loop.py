@@ -111,7 +111,7 @@ def _steps(
     """Yield each turn of the model and each call in order, and be sent its message or result."""
     tools, tool_choice = _checked(options.get("tools"), call_tool), options.get("tool_choice")
     if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
-        raise RequestError(f"{shown(max_turns)} is no count", place="max_turns", expected="an integer of 1 or more")
+        raise RequestError(f"{shown(max_turns)} is not a count", place="max_turns", expected="an integer of 1 or more")
     history = messages_of(messages)
     turns: list[Message] = []
     results: list[ToolResult] = []

@@ -1,6 +1,6 @@
-"""Check a response format or a whole request without a model's weights, as ``guided check`` does.
+"""Check a plan, or a response format or a whole request without a model's weights, as ``guided check`` does.
 
-Both are composed for a vocabulary and compiled.  A request needs a wire format as well.
+Format and request are composed for a vocabulary and compiled.  A request needs a wire format as well.
 """
 
 from __future__ import annotations
@@ -10,20 +10,46 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
-from grammars.json_schema.build import Policy, ReportRow
+from grammars.json_schema.build import Policy, ReportRow, SchemaReport
 from grammars.limits.deadline import deadline
 from grammars.plan.plan import Plan
 from grammars.requests.read import Request, read_request
 from grammars.values.format import Format
 from guided.engine.engine import Engine
-from guided.inspect.shortest import shortest
+from guided.inspect.shortest import min_tokens, shortest
 from guided.sampling import Sampling, check_bias
 from guided.stops.request import check_stops
 from guided.stops.vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
-from special_tokens.errors import RequestError
+from special_tokens.errors import LimitExceeded, RequestError
 
-__all__ = ["CheckedFormat", "CheckedRequest", "check_format", "check_request"]
+__all__ = ["CheckedFormat", "CheckedRequest", "PlanCheck", "check_format", "check_plan", "check_request"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCheck:
+    """The facts about a plan's answers before one is generated.
+
+    ``min_tokens`` counts the shortest answer found, its end included: an upper bound, exact for most plans.  None where
+    no end is found; the last note says why.  ``shortest`` is the response of such an answer, which is valid; None
+    without a response format or where none is found.  ``report`` says which keywords of the JSON schema the masks keep.
+    """
+
+    shortest: str | None
+    min_tokens: int | None
+    report: SchemaReport
+    notes: tuple[str, ...]
+
+
+def check_plan(plan: Plan, engine: Engine, *, entry: str = "fresh") -> PlanCheck:
+    """Return what is known of the answers that begin at ``entry`` of ``plan``; raises `PlanError`."""
+    engine.pristine(plan, entry)  # refuses a plan of another vocabulary
+    notes, least = plan.notes, None
+    try:
+        least = min_tokens(plan, engine, entry=entry)
+    except LimitExceeded as error:
+        notes += (str(error),)
+    return PlanCheck(shortest(plan, engine), least, plan.schema_report, notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from guided.state.state import GuidanceState
 from guided.validation.validate import judge
 from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 
-__all__ = ["check_max_tokens", "min_tokens", "shortest", "shortest_output"]
+__all__ = ["min_tokens", "shortest", "shortest_output"]
 
 #: Places of a search: more than a step of a loop may take, since an answer of hundreds of members has as many places.
 _MOST_PLACES = 16_000
@@ -51,23 +51,6 @@ def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
     where no end is found.
     """
     return len(shortest_output(plan, engine, entry=entry))
-
-
-def check_max_tokens(plan: Plan, engine: Engine, max_tokens: int, *, entry: str = "fresh") -> None:
-    """Raise `RequestError` when ``max_tokens`` cannot hold the shortest output found.
-
-    Where no output is found nothing is raised: a request that is possible is not refused because a search gave up.
-    """
-    try:
-        needed = min_tokens(plan, engine, entry=entry)
-    except LimitExceeded:
-        return
-    if max_tokens < needed:
-        raise RequestError(
-            f"{max_tokens} tokens cannot hold the shortest answer found, which has {needed}",
-            place="max_tokens",
-            expected=f"at least {needed}",
-        )
 
 
 def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tuple[int, ...]:

@@ -120,7 +120,7 @@ _TEXT = (RegionName.CONTENT, RegionName.RESPONSE)
 
 
 def _rest(frame: bytes, symbols: Sequence[int]) -> bytes | None:
-    """Return what is left of ``frame`` after ``symbols``; None where they are no part of it."""
+    """Return the rest of ``frame`` after ``symbols``; None where they are no part of it."""
     data = bytes(symbol for symbol in symbols if symbol < 256)
     return frame[len(data) :] if data and len(data) == len(symbols) and frame.startswith(data) else None
 

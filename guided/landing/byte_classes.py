@@ -61,7 +61,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
         written: bytes,
         is_surely: Callable[[Sequence[int]], bool] = lambda _: False,
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the texts, or what is left of those begun in ``written``, that lead where no other byte leads.
+        """Yield the texts, or the rest of those begun in ``written``, that lead where no other byte leads.
 
         Those for which ``is_surely`` holds do so, whatever is seen after them.
         """
@@ -70,7 +70,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
             for rest in self._fitting(text, matcher, mask, written):
                 if is_surely(rest) or (len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain)):
                     yield tuple(rest)
-                    break  # the longest rest ends it surely, and what is left of a text begun is shorter than the text
+                    break  # the longest rest ends it surely, and the rest of a text begun is shorter than the text
 
     def leads(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, plain: dict[int, Look | None]) -> bool:
         """Whether ``text``, which may be written, leads where neither another byte nor as many letters lead, nor stays.
@@ -95,7 +95,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
     def shortest(
         self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, written: bytes
     ) -> Iterator[tuple[int, ...]]:
-        """Yield the texts, or what is left of those begun in ``written``; of those that lead to places alike only one.
+        """Yield the texts, or the rest of those begun in ``written``; of those that lead to places alike only one.
 
         A text that leads to a place like the one before it is a part of a longer word, or closes one bracket of many.
         """
@@ -122,7 +122,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
     def _fitting(
         self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, written: bytes
     ) -> Iterator[Sequence[int]]:
-        """Yield ``text``, and what is left of it where ``written`` ends with its beginning, if that may be written."""
+        """Yield ``text``, and the rest of it where ``written`` ends with its beginning, if that may be written."""
         for at in (*_begun(text, written), 0):
             if self.fits(text[at:], matcher, mask):
                 yield text[at:]

@@ -270,7 +270,7 @@ def _filled(
     found: list[tuple[int, ...]] = []
     for byte in some:
         late = [end for end in ends if not matcher.fits((byte, *end))]
-        for size in _RUNS if late and byte != 0x5C else ():  # an escape is no run
+        for size in _RUNS if late and byte != 0x5C else ():  # an escape is not a run
             run = (byte,) * matcher.num_fitting((byte,) * size)
             end = next((end for end in late if matcher.fits((*run, *end))), None)
             classes.spent += FITTED * (2 * len(ends) + size / _RUNS[0])

@@ -51,7 +51,7 @@ def budgeting(landing: object, short_budget: object) -> Budgeting:
     """
     if not isinstance(landing, bool | LandingOptions):
         raise RequestError(
-            f"{shown(landing)} is no option", place="landing", expected="true, false, or guided.LandingOptions(...)"
+            f"{shown(landing)} is not an option", place="landing", expected="true, false, or guided.LandingOptions(...)"
         )
     if short_budget not in get_args(ShortBudget):
         raise RequestError(

@@ -70,7 +70,7 @@ class EndPath:
         return EndPath(self.symbols[size:], tokens) if is_next else None
 
     def from_symbol(self, at: int, regions: RegionMap) -> EndPath:
-        """Return the path from its symbol ``at`` on; what is left of a token counts as single symbols."""
+        """Return the path from its symbol ``at`` on; the rest of a token counts as single symbols."""
         if not at:
             return self
         symbols = self.symbols[at:]

@@ -150,7 +150,7 @@ class PlaceMap:
                 at += used
                 if at == len(written) and not scan.is_complete:
                     return place._replace(scan=scan)
-                # a marker where a value may begin is no value, and none begins after it
+                # a marker where a value may begin is not a value, and none begins after it
                 place = place._replace(scan=None, text=_BETWEEN if used or place.scan != _BEGIN else "")
             before = place.text or ""
             found = self._openings.search(before + written[at:])

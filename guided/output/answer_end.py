@@ -1,7 +1,7 @@
 """The place where an answer ends, read from its token ids alone.
 
-In some families the token that ends a turn also begins a call (``<|message_sep|>`` of GigaChat 3).  Such a token is no
-end where the text that opens a call follows it.
+In some families the token that ends a turn also begins a call (``<|message_sep|>`` of GigaChat 3).  Such a token is
+not an end where the text that opens a call follows it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def read_json(text: str) -> tuple[Any, tuple[str, ...]]:
         return value
 
     def constant(word: str) -> Any:
-        raise ValueError(f"{word} is no JSON value")
+        raise ValueError(f"{word} is not a JSON value")
 
     value = json.loads(text, object_pairs_hook=pairs, parse_float=number, parse_constant=constant)
     return value, tuple(faults)

@@ -68,7 +68,7 @@ class ToolCall:
         """Return what the tool's Python function returns for these arguments: for an async one, its coroutine.
 
         A pydantic model returns its instance.  What the function raises passes through.  Raises `ParseError` for
-        arguments that its types refuse, and `ToolError` for a tool that is no Python function or a call that was cut.
+        arguments that its types refuse, and `ToolError` for a tool that is not a function or a call that was cut.
         """
         place = f"tool_calls.{self.name}"
         if self.parse_error is not None:
@@ -134,7 +134,7 @@ class Message(Generic[T]):
     asked only where the plan's schema report has ``relaxed`` rows, or masks did not write it).  If it gave no verdict,
     ``violations`` says so when there are such rows, otherwise ``notes`` does.
     ``partial`` is as much of the value as is final (`grammars.python_types.partial`), of a cut answer as well.
-    ``unfinished`` is markup that the end of the output cut (the beginning of a call, say); it is no part of
+    ``unfinished`` is markup that the end of the output cut (the beginning of a call, say); it is not part of
     ``content``, and no client is sent it.
     ``landed`` is the index of the first token that was not the model's choice because the answer had to end within its
     budget; what follows may be hollow.
@@ -317,7 +317,7 @@ class MessageBuilder:
         )
 
     def unread(self, usage: Usage, error: GuidedError | None, token_ids: Sequence[int]) -> Message:
-        """Return what is left of an answer that cannot be read to its end: the text so far, and its tokens."""
+        """Return the rest of an answer that cannot be read to its end: the text so far, and its tokens."""
         reasoning = "".join(self._reasoning) or None
         usage = replace(usage, completion_tokens=len(token_ids))
         return Message("".join(self._content), reasoning, usage=usage, error=error, token_ids=tuple(token_ids))
@@ -328,7 +328,7 @@ class MessageBuilder:
         return self.plan.response if self.plan is not None else None
 
     def partial(self) -> Any:
-        """Return what is final of the response format's value so far; None where nothing is, or it is no JSON."""
+        """Return what is final of the response format's value so far; None where nothing is, or it is not JSON."""
         if self.plan is None or self.response is None or self.response.kind != "json" or self._calls:
             return None
         return partial_value(self.plan.python_type, "".join(self._content))
@@ -359,7 +359,7 @@ class MessageBuilder:
         return ToolCall(call.id, call.name, text, value, parse_error=refusal, tool=tool), faults
 
     def _judged(self, tool: Tool, value: Any) -> tuple[str, ...]:
-        """Return what the validator finds in the arguments of a call; no verdict is no fault where masks know all."""
+        """Return what the validator finds in the arguments of a call; no verdict is fine where masks know all."""
         assert self.plan is not None
         place = pointer(tool)
         is_relaxed = any(row.pointer.startswith(place) for row in self.plan.tool_report.relaxed)

@@ -109,7 +109,7 @@ class RowAnswer:
         if sequence is not None:
             sequence.extend((token,))
             if sequence.has_failed:
-                return  # a token that the grammar refuses is no part of the answer
+                return  # a token that the grammar refuses is not part of the answer
         self.tokens.append(token)
         if token in self._ends:
             self._note_end()
@@ -127,7 +127,7 @@ class RowAnswer:
         return run
 
     def _note_end(self) -> None:
-        """Whether the newest token ends the answer: in a guided row its state says so, elsewhere its id."""
+        """Note the newest token, which has the id of an end, as the end, unless the state of a guided row goes on."""
         sequence = self.sequence
         if isinstance(sequence, RowSequence) and sequence.error is None:
             stop = sequence.state.stop_reason

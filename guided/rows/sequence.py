@@ -34,7 +34,7 @@ OnError = Literal["end", "unconstrained"]
 
 
 def check_on_error(value: object) -> None:
-    """Raise `RequestError` for a value that is no `OnError`: a misspelt one must not end the guidance of a row."""
+    """Raise `RequestError` for a value that is not an `OnError`: a misspelt one must not end the guidance of a row."""
     if value not in get_args(OnError):
         raise RequestError(f"{value!r} is unknown", place="on_error", expected=" or ".join(get_args(OnError)))
 
@@ -220,7 +220,7 @@ class RowSequence:
         """Return the row as it was before its padding, if a loop ended it and then padded it with one of ``pads``.
 
         None if all tokens of ``generated`` are the row's own.  A loop that ends a row by a stop of its own pads it, and
-        the grammar refuses the padding; that is no failure of the row.
+        the grammar refuses the padding; that is not a failure of the row.
         """
         size = self.num_tokens
         if self._refused not in pads or not size or any(token != self._refused for token in generated[size:]):
@@ -263,7 +263,7 @@ class RowSequence:
         error.hint = error.hint or f"row {self.row}; the other rows are not touched"
         self.error = error
         self._refused = refused if isinstance(error, TokenRefused) else None
-        # Searches and drafts try tokens that are refused all the time; that is no failure.
+        # Searches and drafts try tokens that are refused all the time; that is not a failure.
         if self.on_error == "unconstrained" and self._refused is None:
             log.warning("row %d goes on without guidance, unless this is taken back: %s", self.row, error)
 

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import guided
+from grammars.requests.read import read_request
 from guided.hf.completing import ChatForm, CompletionRun, completing
 from guided.hf.planning import Planner
 from guided.inspect.check import CheckedRequest
@@ -212,7 +213,8 @@ class Endpoints:
             def check() -> dict[str, Any]:
                 body = self._named(parse_body(data))
                 body = chat_body(body) if "input" in body else body
-                found, plan = service.planner.request(body, trusted=False, ignore_unknown=False)
+                found = read_request(body)
+                plan = service.planner.plan_request(found)
                 checked = CheckedRequest(plan, found.source, found.sampling)
                 return checked.to_json() | {"grammar": plan.lark}
 

@@ -47,7 +47,7 @@ def parse_body(data: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise RequestError(f"not JSON: {error}", place="body", expected="a JSON object") from None
     if not isinstance(body, dict):
-        raise RequestError(f"{type(body).__name__} is no object", place="body", expected="a JSON object")
+        raise RequestError(f"{type(body).__name__} is not an object", place="body", expected="a JSON object")
     check_shape(body)
     return body
 
@@ -61,11 +61,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no JSON number")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def check_roles(messages: Any) -> None:
-    """Raise `RequestError` for a message of another role; what is no message at all is refused elsewhere."""
+    """Raise `RequestError` for a message of another role; what is not a message at all is refused elsewhere."""
     for i, message in enumerate(messages if isinstance(messages, list) else ()):
         if isinstance(message, dict):
             check_role(message.get("role"), f"messages[{i}].role")
@@ -74,4 +74,4 @@ def check_roles(messages: Any) -> None:
 def check_role(role: Any, place: str) -> None:
     """Raise `RequestError` for a role that is not OpenAI's."""
     if not isinstance(role, str) or role not in _ROLES:
-        raise RequestError(f"{shown(role)} is no role", place=place, expected=" or ".join(_ROLES))
+        raise RequestError(f"{shown(role)} is not a role", place=place, expected=" or ".join(_ROLES))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from grammars.requests.read import read_request
 from guided.hf.answering import generation_of, rows_of
 from guided.hf.completing import CompletionRun, WrittenText, asked_of, ignored_of
 from guided.hf.planning import Planner
@@ -42,7 +43,8 @@ def text_completing(planner: Planner, body: Mapping[str, Any]) -> TextCompleting
     for key, right in _OTHER_BODIES.items():
         if body.get(key) is not None:
             raise RequestError("not a key of Completions", place=key, expected=right)
-    request, plan = planner.request(body, trusted=False, ignore_unknown=False)
+    request = read_request(body)
+    plan = planner.plan_request(request)
     prompt = request.prompt.get("prompt")
     if prompt is None:
         raise RequestError("there is no prompt", place="prompt", expected="a text, token ids, or a list of these")

@@ -59,7 +59,7 @@ def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     for i, item in enumerate(items):
         place = f"input[{i}]"
         if not isinstance(item, Mapping):
-            raise RequestError(f"{type(item).__name__} is no item", place=place, expected="an object")
+            raise RequestError(f"{type(item).__name__} is not an item", place=place, expected="an object")
         _add(messages, item, place)
     return messages
 
@@ -120,7 +120,7 @@ def _text(value: Any, place: str) -> str:
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
-        raise RequestError(f"{type(value).__name__} is no text", place=place, expected="a text or a list of parts")
+        raise RequestError(f"{type(value).__name__} is not a text", place=place, expected="a text or a list of parts")
     texts: list[str] = []
     for i, part in enumerate(value):
         text = part.get("text", part.get("refusal")) if isinstance(part, Mapping) else None

@@ -68,7 +68,7 @@ class Service:
             self._composers.warm()
             self._planner = ServerPlanner(
                 guide.context,
-                guide.plans,
+                guide.planner.plans,
                 most_tokens=context_size(guide.model, self.settings.cache_tokens),
                 composers=self._composers,
                 allows_constraints=self.settings.constraint_api,
@@ -91,7 +91,7 @@ class Service:
         self.metrics.restarts.inc(goes_on)
 
     def _kept_bytes(self) -> float:
-        return float(self._guide.cache_stats().size_bytes) if self._guide is not None else 0.0
+        return float(self._guide.stats().kept.size_bytes) if self._guide is not None else 0.0
 
     # -- what there is
 

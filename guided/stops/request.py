@@ -20,7 +20,7 @@ def stops_of(value: str | Sequence[str] | Stops | None) -> Stops:
         return value
     if not isinstance(value, str | list | tuple):
         raise RequestError(
-            f"{type(value).__name__} is no stop",
+            f"{type(value).__name__} is not a stop",
             place="stop",
             expected="a string, a list of strings, or guided.Stops",
         )

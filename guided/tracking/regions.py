@@ -137,7 +137,7 @@ class RegionMap:
         return self._states[position.state].depth[position.node]
 
     def rests_of_exits(self, position: Position, most: int) -> list[tuple[int, ...]]:
-        """Return what is left of the exits that have been begun: at most ``most`` of them, the shortest ones."""
+        """Return the rest of the exits that have been begun: at most ``most`` of them, the shortest ones."""
         state, rests = self._states[position.state], list[tuple[int, ...]]()
         todo: deque[tuple[int, tuple[int, ...]]] = deque([(position.node, ())])
         while todo and len(rests) < most:

@@ -61,7 +61,7 @@ def violations(
 
 
 def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None) -> tuple[Verdict, ...]:
-    """Return the verdict of ``jsonschema``; () for what is no schema."""
+    """Return the verdict of ``jsonschema``; () for what is not a schema."""
     if not isinstance(schema, Mapping | bool):
         return ()
     try:

@@ -32,7 +32,7 @@ def is_integer(checker: Any, value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-# A remainder of what is infinite, or of too many digits, is no number, which counts as one that is not 0.
+# A remainder of what is infinite, or of too many digits, is not a number, which counts as one that is not 0.
 decimal.getcontext().prec = 5_000
 decimal.getcontext().traps[decimal.InvalidOperation] = False
 for _kind in (
@@ -59,6 +59,8 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
         return {"errors": [[list(error.absolute_path), error.message[:300]] for error in found]}
     except (MemoryError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # a broken schema, a reference that leads nowhere; a panic of Rust is no `Exception`
+    except (
+        BaseException
+    ) as error:  # a broken schema, a reference that leads nowhere; a panic of Rust is not an `Exception`
         reason = str(error).strip().splitlines()
         return {"failure": f"{type(error).__name__}: {reason[0][:200] if reason else ''}"}

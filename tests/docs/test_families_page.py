@@ -42,13 +42,6 @@ def test_the_tables_of_templates_are_current(shared: Path, check: Callable[..., 
     assert check(shared / "data" / "templates") == 0
 
 
-@pytest.mark.slow
-def test_the_table_of_tokenizers_is_current(
-    shared: Path, tokenizer_folder: Callable[[str], Path], check: Callable[..., int]
-) -> None:
-    assert check(shared / "data" / "templates", tokenizer_folder("qwen3").parent) == 0
-
-
 def test_the_check_notices_a_changed_table(
     page: Any, check: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

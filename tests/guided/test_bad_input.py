@@ -10,6 +10,8 @@ from grammars.compose.compose import Parts, compose
 from grammars.values.constraints import Choice, Regex
 from grammars.values.format import Ends, Format
 from guided.engine.engine import Engine
+from guided.hf.generate.call import generate_kwargs
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import (
     GrammarError,
     GuidedError,
@@ -117,30 +119,30 @@ def test_a_regex_that_is_not_one_is_refused_with_its_column(engine: Engine) -> N
 
 
 def test_rows_and_plans_must_agree(tiny_guide: Any) -> None:
-    with pytest.raises(PlanError, match="there are no chats"):
-        tiny_guide.inputs([])
+    with pytest.raises(PlanError, match="chats: the list is empty"):
+        checked_inputs(tiny_guide.context, [])
     with pytest.raises(PlanError, match="2 plans for 1 rows"):
-        tiny_guide.inputs(["a"], [None, None])
+        checked_inputs(tiny_guide.context, ["a"], [None, None])
     plan = tiny_guide.plan(response_format=Choice(["a"]))
     with pytest.raises(PlanError, match="plans is one plan"):
-        tiny_guide.inputs(["a"], plan)
-    inputs = tiny_guide.inputs(["a"], [plan])
+        checked_inputs(tiny_guide.context, ["a"], plan)
+    inputs = checked_inputs(tiny_guide.context, ["a"], [plan])
     with pytest.raises(PlanError, match="expand=0"):
-        tiny_guide.generate_kwargs(inputs, [plan], expand=0)
+        generate_kwargs(tiny_guide.context, inputs, [plan], expand=0)
     with pytest.raises(PlanError, match=r"2 rows are generated, 1 were planned.*num_return_sequences"):
         tiny_guide.model.generate(
             **inputs,
             max_new_tokens=2,
             do_sample=True,
             num_return_sequences=2,
-            **tiny_guide.generate_kwargs(inputs, [plan], expand=1),
+            **generate_kwargs(tiny_guide.context, inputs, [plan], expand=1),
         )
 
 
 def test_an_unknown_model_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     import guided
 
-    with pytest.raises(ModelError, match=r"cannot load .*nowhere.*no folder.*expected a model name or a folder"):
+    with pytest.raises(ModelError, match=r"cannot load .*nowhere.*not a folder.*expected a model name or a folder"):
         guided.Guide.from_pretrained(tmp_path / "nowhere")
 
 
@@ -156,7 +158,7 @@ def test_a_name_is_looked_for_once_where_the_hub_cannot_be_reached(monkeypatch: 
 
     monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", refuse)
     for load in (guided.Guide.from_pretrained, vocabulary_of):
-        words = "no folder, it is not in the hub's cache, and the hub cannot be reached .Name or service not known"
+        words = "not a folder, it is not in the hub's cache, and the hub cannot be reached .Name or service not known"
         with pytest.raises(ModelError, match=f"cannot load 'nobody/no-model': it is {words}"):
             load("nobody/no-model")
     assert len(asked) == 2
@@ -216,7 +218,7 @@ def test_logits_narrower_than_the_tokenizer_are_refused(tiny_guide: Any, monkeyp
 def test_without_a_chat_template_the_message_says_what_to_do(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiny_guide.tokenizer, "chat_template", None)
     with pytest.raises(TemplateError, match="no chat template.*set tokenizer.chat_template"):
-        tiny_guide.inputs(["a"])
+        checked_inputs(tiny_guide.context, ["a"])
 
 
 def test_a_finished_plan_takes_no_further_parts(tiny_guide: Any) -> None:

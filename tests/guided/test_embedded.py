@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from guided import embedded
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import EmbeddedModelError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,9 +127,9 @@ def test_E3_the_embedded_model_does_not_talk_to_itself(demo_guide: Any) -> None:
     tokens = demo_guide.tokens
     endlike = {*tokens.end_ids, *(token.id for token in tokens.looks_like_end)}
     for prompt in ("Write one sentence about cats.", "Hello", "Hi"):
-        inputs = demo_guide.inputs([prompt])
+        inputs = checked_inputs(demo_guide.context, [prompt])
         out = demo_guide.model.generate(
-            **inputs, max_new_tokens=50, do_sample=False, eos_token_id=None, pad_token_id=demo_guide.pad_id
+            **inputs, max_new_tokens=50, do_sample=False, eos_token_id=None, pad_token_id=demo_guide.context.pad_id
         )
         written = out[0, inputs.prompt_len :].tolist()
         at = next((i for i, token in enumerate(written) if token in endlike), len(written))

@@ -18,6 +18,8 @@ import torch
 from grammars.plan.plan import Plan
 from grammars.values.constraints import Choice, Regex
 from guided.bitmask import allocate_bitmask, allowed_ids
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.output.message import Message
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError
@@ -96,10 +98,10 @@ def check_answer(guide: Any, name: str, tokens: Sequence[int], message: Message)
 def generate(guide: Any, chats: Sequence[str], names: Sequence[str | None], **options: Any) -> tuple[Any, ...]:
     """(inputs, plans, output, messages) of one guided call; ``names`` are formats, None for a plain row."""
     plans = [plan_of(guide, name) if name else None for name in names]
-    inputs = guide.inputs(chats, plans)
+    inputs = checked_inputs(guide.context, chats, plans)
     options = {"max_new_tokens": 40, "do_sample": False} | options
-    out = guide.model.generate(**inputs, **options, **guide.generate_kwargs(inputs, plans))
-    return inputs, plans, out, guide.messages(out, inputs, plans)
+    out = guide.model.generate(**inputs, **options, **generate_kwargs(guide.context, inputs, plans))
+    return inputs, plans, out, read_messages(guide.context, out, inputs, plans)
 
 
 def check_all(guide: Any, names: Sequence[str | None], result: tuple[Any, ...]) -> None:

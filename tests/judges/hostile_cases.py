@@ -66,7 +66,7 @@ CASES: tuple[Case, ...] = (
     Case("a reference with a broken escape", lambda: {"$ref": "#/$defs/%zz"}, "leads nowhere"),
     Case("a file", lambda: {"$ref": "file:///etc/passwd"}, "was not given"),
     Case("another host", lambda: {"$ref": "http://169.254.169.254/x.json"}, "was not given"),
-    Case("an identifier that is no URI", lambda: {"$id": "::::", "type": "integer"}),
+    Case("an identifier that is not a URI", lambda: {"$id": "::::", "type": "integer"}),
     Case("itself", lambda: {"$ref": "#"}, "unsatisfiable"),
     Case(
         "two that are each other",

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from guided.hf.generate.inputs import checked_inputs
+
 __all__ = ["write"]
 
 
@@ -17,7 +19,7 @@ def write(guide: Any, chat: Any, script: Sequence[int]) -> Iterator[None]:
 
     By the positions of the tokens that a forward is fed, so it serves any loop that feeds one row.
     """
-    first = len(guide.inputs([chat]).prompt_ids[0])
+    first = len(checked_inputs(guide.context, [chat]).prompt_ids[0])
 
     def put(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
         positions = kwargs.get("position_ids")

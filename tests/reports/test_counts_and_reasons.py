@@ -29,7 +29,7 @@ def test_no_kept_rows_say_why_once(case: str, caplog: Any) -> None:
     with caplog.at_level(logging.WARNING, "guided"):
         for _ in range(2):
             guide.chat("why?", temperature=0, max_tokens=4)
-    assert guide.cache_stats().off == f"decoded step by step: {why}"
+    assert guide.stats().kept.off == f"decoded step by step: {why}"
     said = [record.getMessage() for record in caplog.records if why in record.getMessage()]
     assert said == [f"no rows are kept for later turns, decoded step by step: {why}"]
 
@@ -64,7 +64,7 @@ def test_all_attempts_are_counted(tiny_guide: Any) -> None:
 
 def test_the_forward_of_a_state_that_is_computed_afterwards_is_counted(tiny_guide: Any) -> None:
     plain = tiny_guide.chat("why?", temperature=0, max_tokens=5, reuse=False)
-    settings = guided.HiddenStates(strategy="prefill")
+    settings = guided.hf.HiddenStates(strategy="prefill")
     told = tiny_guide.chat("why?", temperature=0, max_tokens=5, reuse=False, return_last_hidden_state=settings)
     assert told.last_hidden_state is not None
     assert told.token_ids == plain.token_ids

@@ -1,4 +1,4 @@
-"""Kind: what frames calls and reasoning is no content: empty sections and white space, cut or whole, masked or not.
+"""Kind: what frames calls and reasoning is not content: empty sections and white space, cut or whole, masked or not.
 
 Sources: vllm-project/vllm#47704 (white space around calls), vllm-project/vllm#29562 (between reasoning and a call).
 """

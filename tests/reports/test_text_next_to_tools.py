@@ -127,7 +127,7 @@ def test_text_and_calls_that_a_mark_and_a_name_part(named: tuple[Format, Engine]
     format, engine = named
     calls = ['get_weather\n{"city": "Oslo >>> get_weather\\n{}"}', "get_weather\n{}"][:count]
     if ">>>" in str(calls) and engine.tokens.id_of(">>>") is not None:
-        calls = [call.replace(">>>", "->") for call in calls]  # a token is no part of a text
+        calls = [call.replace(">>>", "->") for call in calls]  # a token is not part of a text
     text = ">>>".join([*([f"all\n{content}"] if content or not count else []), *calls])
     plan = compose(Parts(tools=[TOOL]), tokens=engine.tokens, format=format)
     ids = engine.tokenize(text)

@@ -74,7 +74,7 @@ def test_P2_sources_tell_how_the_tokenizer_holds_a_token():
         (11, Source.ADDED),
     ]
     assert tokens.search(source="common").texts == ("[THINK]", "[/THINK]")
-    # an ordinary entry of the vocabulary is no marker: the block would not be found by its id
+    # an ordinary entry of the vocabulary is not a marker: the block would not be found by its id
     assert Role.REASONING_START not in tokens.roles
 
 

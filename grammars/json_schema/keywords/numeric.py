@@ -41,7 +41,7 @@ def deny(schema: Mapping[str, Any], place: Place, notes: list[ReportRow]) -> tup
     """The numbers that break at least one keyword; all, with a note, if the last digits do not decide a step."""
     found = allow(schema)
     if any(multiples_regex(step) is None for step in found.steps):
-        reason = "that a number is no multiple cannot be enforced for this step"
+        reason = "that a number is not a multiple cannot be enforced for this step"
         notes.append(ReportRow(place.pointer, "multipleOf", Outcome.RELAXED, reason))
         return (ANY_NUMBER,)
     return complement(found)

@@ -7,7 +7,7 @@ where all numbers are allowed, a short exponent may follow any digits.
 Readers keep doubles, which distinguish all numbers of 15 digits but no more: 0.99999999999999999999 is read as 1.  So
 numbers are short where that would matter (`Digits`).
 
-A text of the set that is no proper prefix of another one must leave each regex with nothing but the empty text: only
+A text of the set that is not a proper prefix of another one must leave each regex with nothing but the empty text: only
 then does the engine see an intersection as finished, and it fails where only the end may follow.  So integers have
 bounds that are members of the set (`grammars.json_schema.shapes.numbers.tightened`) and regexes without fractions, and
 every other number may continue with zeros until its digits are used up.

@@ -20,7 +20,7 @@ class IsEmpty(Protocol):
 
 
 def smaller(a: int | None, b: int | None) -> int | None:
-    """The smaller of two upper bounds; None is no bound."""
+    """The smaller of two upper bounds; None: no bound."""
     return a if b is None else b if a is None else min(a, b)
 
 

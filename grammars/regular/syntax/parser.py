@@ -58,7 +58,7 @@ class PatternParser:
     # -- what a dialect says
 
     def invalid(self, message: str, at: int) -> Exception:
-        """Return the error for what is no pattern."""
+        """Return the error for what is not a pattern."""
         return InvalidRegex(message, at)
 
     def unsupported(self, what: str, at: int) -> Exception:
@@ -81,7 +81,7 @@ class PatternParser:
         raise NotImplementedError
 
     def property(self) -> Ranges | None:
-        r"""Read what follows the backslash of ``\p{...}`` or ``\P{...}``; None where it is no such class."""
+        r"""Read what follows the backslash of ``\p{...}`` or ``\P{...}``; None where it is not such a class."""
         return None
 
     def escaped_char(self, begin: int) -> int:

@@ -81,7 +81,7 @@ def parse(pattern: str) -> Regular:
 
 @contextmanager
 def no_nested_set_warnings(pattern: str) -> Iterator[None]:
-    """Suppress the FutureWarning of ``re`` about nested sets: a client's pattern is no concern of the user's.
+    """Suppress the FutureWarning of ``re`` about nested sets: a client's pattern does not concern the user.
 
     Warning filters are process-wide: changed only for a pattern with such a construct, by one thread at a time.
     """

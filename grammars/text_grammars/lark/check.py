@@ -170,7 +170,7 @@ def _check_atoms(source: LarkGrammar, roles: frozenset[str], references: frozens
             case RoleMark(name=name, at=at) if name not in roles:
                 known = ", ".join(f"${role}" for role in sorted(roles))
                 if not known:
-                    raise _refuse(f"${name} is no Lark", at, "roles are allowed in reasoning templates only")
+                    raise _refuse(f"${name} is not Lark", at, "roles are allowed in reasoning templates only")
                 raise GrammarError(f"there is no role ${name}", line=at[0], column=at[1], expected=known)
             case RegexExt(json=body, at=at) if not body.startswith("{"):
                 raise _refuse("%regex takes an object", at, 'write %regex {"substring_words": "..."}')

@@ -75,7 +75,7 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 def tokens_of(text: str) -> Iterator[Token]:
     """Yield the tokens without comments, and of line breaks only those between definitions.
 
-    Raises `GrammarError` with line and column for text that is no token.
+    Raises `GrammarError` with line and column for text that is not a token.
     """
     held: Token | None = None
     depth = 0

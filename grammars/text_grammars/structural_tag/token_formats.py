@@ -88,7 +88,7 @@ def _other_tokens(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, 
     barred: set[int] = set()
     for i, name in enumerate(names):
         if isinstance(name, bool) or not isinstance(name, int | str):
-            raise GrammarError(f"{shown(name)} is no token", place=f"{place}.exclude_tokens[{i}]",
+            raise GrammarError(f"{shown(name)} is not a token", place=f"{place}.exclude_tokens[{i}]",
                                expected="the text of an added token or an id")  # fmt: skip
         found = name if isinstance(name, int) else tokens.id_of(name)
         barred |= set() if found is None else {found}

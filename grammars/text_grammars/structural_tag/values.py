@@ -44,14 +44,14 @@ def read_strings(value: Any, place: str) -> list[str]:
     found = list(read_list(value, place, empty=True))
     for i, text in enumerate(found):
         if not isinstance(text, str) or not text:
-            raise GrammarError(f"{shown(text)} is no text", place=f"{place}[{i}]", expected="at least one character")
+            raise GrammarError(f"{shown(text)} is not a text", place=f"{place}[{i}]", expected="at least one character")
     return found
 
 
 def read_string(body: Mapping[str, Any], key: str, place: str, *, empty: bool = False) -> str:
     value = body.get(key)
     if not isinstance(value, str) or not (value or empty):
-        raise GrammarError(f"{shown(value)} is no text", place=f"{place}.{key}", expected="at least one character")
+        raise GrammarError(f"{shown(value)} is not a text", place=f"{place}.{key}", expected="at least one character")
     return value
 
 
@@ -60,7 +60,9 @@ def read_count(body: Mapping[str, Any], key: str, place: str, *, needed: bool = 
     if value is None and not needed:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 100_000:
-        raise GrammarError(f"{shown(value)} is no count", place=f"{place}.{key}", expected="a number from 0 to 100,000")
+        raise GrammarError(
+            f"{shown(value)} is not a count", place=f"{place}.{key}", expected="a number from 0 to 100,000"
+        )
     return value
 
 

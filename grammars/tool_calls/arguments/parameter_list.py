@@ -140,7 +140,7 @@ class ParameterList:
         """The texts that end values which are text without JSON's quotes, or begin where no table tells."""
         patterns, coding, quote = self.patterns(form), self.coding(form), form.option("quote_end")
         taken = (signature(tool) for tool in tools)
-        extra = not patterns.closing  # an end that repeats the key is no constant text
+        extra = not patterns.closing  # an end that repeats the key is not a constant text
         parameters = (
             p for found in taken for p in (*found.parameters, found.extra if extra else None) if p is not None
         )

@@ -257,7 +257,7 @@ def _modules(model: Any) -> Iterator[Any]:
 
 
 def checked_cache_bytes(value: object) -> int:
-    """Return ``cache_bytes`` as an integer; raises `RequestError` for a value that is no number of bytes."""
+    """Return ``cache_bytes`` as an integer; raises `RequestError` for a value that is not a number of bytes."""
     if value is None:
         return DEFAULT_CACHE_BYTES
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:

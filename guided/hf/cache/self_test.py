@@ -130,7 +130,7 @@ def _counts_columns(config: Any) -> str:
 
 
 def _largest(*errors: float) -> float:
-    """Return the largest error; one that is no number is the largest."""
+    """Return the largest error; one that is not a number is the largest."""
     return max(errors, key=lambda error: (error != error, error))
 
 

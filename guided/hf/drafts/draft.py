@@ -51,7 +51,7 @@ class DraftTrial:
     """A draft that is being made, tried on a copy of the row's guidance: legal guesses with the tokens they force.
 
     ``room`` is the number of tokens that the row may still write; ``ends`` end the row if it has no plan.  A guess with
-    which the row would end is no part of a draft, because the forward after it would be wasted.
+    which the row would end is not part of a draft, because the forward after it would be wasted.
     """
 
     def __init__(self, sequence: RowSequence | UnguidedSequence | None, ends: Collection[int], room: int) -> None:

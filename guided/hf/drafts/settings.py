@@ -65,7 +65,7 @@ def _check_size(assistant: Any, model: Any) -> None:
         size, right = (one.get_input_embeddings().weight.shape[0] for one in (assistant, model))
     except (AttributeError, NotImplementedError):
         raise RequestError(
-            f"{type(assistant).__name__} is no model", place="assistant_model", expected="a causal language model"
+            f"{type(assistant).__name__} is not a model", place="assistant_model", expected="a causal language model"
         ) from None
     if size != right:
         raise RequestError(

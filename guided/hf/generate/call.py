@@ -7,21 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from transformers import BatchEncoding
 
 from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.engine import Engine
 from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor, OneSession, SessionPerThread
 from guided.hf.generate.inputs import Inputs, check_rows
 from guided.hf.generate.padding import end_cut_rows
-from guided.hf.generate.raw_prompts import read_prompts
 from guided.hf.generate.session import Session
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
 from guided.inspect.land import row_landing
 from guided.landing.control import RowLanding
-from guided.landing.options import Budgeting, checked_max_tokens
+from guided.landing.options import Budgeting, LandingOptions, ShortBudget, budgeting, checked_max_tokens
 from guided.output.message import Message, Prompt
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
@@ -32,12 +30,12 @@ from guided.state.state import GuidanceState
 from guided.stops.automaton import compile_stops
 from special_tokens.errors import GuidanceError, PlanError, RequestError, shown
 
-__all__ = ["Rows", "generate_kwargs", "parsed_answer", "read_messages"]
+__all__ = ["generate_kwargs", "parsed_answer", "read_messages"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The settings of all rows of a call, see `guided.Guide.generate_kwargs`."""
+class _Rows:
+    """The settings of all rows of a call, see `generate_kwargs`."""
 
     expand: int | None = None
     on_error: OnError = "end"
@@ -81,36 +79,28 @@ def _check_count(value: object, name: str, least: int) -> None:
     """Raise `PlanError` for what is neither None nor an integer of at least ``least``."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
         return
-    raise PlanError(
-        f"{name}={shown(value)}", place="generate_kwargs", expected=f"an integer of {least} or more, or None"
-    )
-
-
-def _bound(context: ModelContext, inputs: object, plans: Any, place: str) -> tuple[Inputs, list[RowPlan]]:
-    """Return ``inputs`` and the plan of each row; what a tokenizer gave is bound to the plans.  Raises `PlanError`."""
-    if isinstance(inputs, Inputs):
-        return inputs, check_rows(plans, inputs.num_rows)
-    if not isinstance(inputs, BatchEncoding):
-        raise PlanError(
-            f"inputs is {type(inputs).__name__}", place=place, expected="what guide.inputs() gave, the same object"
-        )
-    prompts = read_prompts(context, inputs)
-    length = max(map(len, prompts))
-    data = {name: torch.as_tensor(inputs[name]) for name in ("input_ids", "attention_mask") if name in inputs}
-    if any(row[length - len(ids) :] != ids for row, ids in zip(data["input_ids"].tolist(), prompts, strict=True)):
-        raise PlanError("the prompts are not padded on the left", place=place, hint="tokenizer.padding_side = 'left'")
-    rows = check_rows(plans, len(prompts))
-    return Inputs(data, prompts, [context.begin(plan, ids) for plan, ids in zip(rows, prompts, strict=True)]), rows
+    raise PlanError(f"{name}={shown(value)}", place="batch", expected=f"an integer of {least} or more, or None")
 
 
 def generate_kwargs(
-    context: ModelContext, inputs: Inputs | BatchEncoding | None, plans: Sequence[RowPlan] | RowPlan, how: Rows
+    context: ModelContext,
+    inputs: Inputs | None,
+    plans: Sequence[RowPlan] | RowPlan,
+    *,
+    landing: bool | LandingOptions = True,
+    short_budget: ShortBudget = "cut",
+    **settings: Any,
 ) -> dict[str, Any]:
-    """Return the keyword arguments of `guided.Guide.generate_kwargs`, with the settings ``how``."""
+    """Return the hooks and the limit for ``model.generate(**inputs, ...)``; reusable for one call after another.
+
+    A row of ``plans`` is a plan, stops alone (its logits stay untouched), or None; when all rows are None there are no
+    hooks.  Without ``inputs``, one plan guides every row of any prompts, as in a pipeline.  ``settings`` are `_Rows`.
+    """
+    how = _Rows(**settings, budget=budgeting(landing, short_budget))
     engine = context.engine
     if inputs is None:
         return how.words() | _hooks(context, SessionPerThread(_unbound(context, plans, how)))
-    inputs, rows = _bound(context, inputs, plans, "generate_kwargs")
+    rows = check_rows(plans, inputs.num_rows)
     begins = inputs.begins
     if all(plan is None for plan in rows):
         inputs.session = None
@@ -133,11 +123,11 @@ def generate_kwargs(
     return how.words() | _hooks(context, OneSession(inputs.session))
 
 
-def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: Rows) -> Callable[[], Session]:
+def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: _Rows) -> Callable[[], Session]:
     """Return a function that creates sessions in which one plan guides every row, whatever the prompts are."""
     engine = context.engine
     if not isinstance(plan, Plan | Stops):
-        raise PlanError("there are no inputs", place="generate_kwargs", expected="one plan for all rows, or inputs")
+        raise PlanError("there are no inputs", place="batch", expected="one plan for all rows, or inputs")
     if isinstance(plan, Plan):
         engine.matcher(plan)  # refuses a plan of another vocabulary now
     else:
@@ -164,12 +154,13 @@ def _hooks(context: ModelContext, held: OneSession | SessionPerThread) -> dict[s
     return kwargs
 
 
-def read_messages(
-    context: ModelContext, output: Any, inputs: Inputs | BatchEncoding, plans: Sequence[RowPlan]
-) -> list[Message]:
-    """Return the messages of `guided.Guide.messages`."""
+def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Sequence[RowPlan]) -> list[Message]:
+    """Return the messages of ``output``, which ``model.generate`` returned for these inputs and plans.
+
+    Counters are those of the last `generate_kwargs` call for ``inputs``.
+    """
     sequences = _sequences(output)
-    inputs, plans = _bound(context, inputs, plans, "messages")
+    plans = check_rows(plans, inputs.num_rows)
     num_rows = int(sequences.shape[0])
     if num_rows % inputs.num_rows:
         raise PlanError(
@@ -191,7 +182,7 @@ def read_messages(
         )
         notes = message.notes
         if isinstance(plans[p], Plan) and row is None:
-            notes += ("nothing guided this text: generate was called without guide.generate_kwargs(inputs, plans)",)
+            notes += ("nothing guided this text: generate was called without the arguments of guide.batch",)
         found.append(replace(message, prompt=prompt, notes=notes))
     return found
 

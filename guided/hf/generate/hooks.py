@@ -51,10 +51,10 @@ class _OfSession:
     def __reduce__(self) -> Any:
         """Raises `PlanError`."""
         raise PlanError(
-            "a hook of generate_kwargs is copied deeply or sent away",
-            place="generate_kwargs",
+            "a hook of a batch is copied deeply or sent away",
+            place="batch",
             expected="one session for all that is done with it",
-            hint="call guide.generate_kwargs again; plans can be sent",
+            hint="call guide.batch again; plans can be sent",
         )
 
 

@@ -26,7 +26,7 @@ class Inputs(UserDict[str, torch.Tensor]):
 
     ``prompt_ids`` are the unpadded prompts; ``begins`` are the places at which the plans begin after these prompts;
     ``chats`` are digests of each prompt's messages, without system messages.  The session of the last ``generate`` call
-    is kept here, so that `guided.Guide.messages` can report what guidance did.
+    is kept here, so that `guided.hf.Batch.messages` can report what guidance did.
     """
 
     def __init__(
@@ -88,18 +88,21 @@ class Inputs(UserDict[str, torch.Tensor]):
         raise PlanError(
             f"row {r} does not begin with the prompt of these inputs",
             place="messages",
-            hint="pass the inputs that generate was called with",
+            hint="read it with the batch that generate was called with",
         )
 
 
 def checked_inputs(
-    context: ModelContext, chats: Sequence[Any], plans: Sequence[RowPlan] | None, *, describe: bool
+    context: ModelContext, chats: Sequence[Any], plans: Sequence[RowPlan] | None = None, *, describe: bool = False
 ) -> Inputs:
-    """See `guided.Guide.inputs`."""
+    """Return the chats as a left-padded batch, each rendered with its plan's chat template arguments.
+
+    ``describe`` adds the system text that describes tools and response format to the model.
+    """
     if isinstance(chats, str | Mapping):
-        raise PlanError("chats is one chat", place="inputs", expected="a list of chats")
+        raise PlanError("this is one chat", place="chats", expected="a list of chats")
     if not chats:
-        raise PlanError("there are no chats", place="inputs", expected="at least one chat")
+        raise PlanError("the list is empty", place="chats", expected="at least one chat")
     plans = check_rows(plans, len(chats))
     shown = [messages_of(chat) for chat in chats]
     prompts: list[list[int]] = []
@@ -148,7 +151,7 @@ def check_rows(plans: Any, num_rows: int) -> list[RowPlan]:
     for r, plan in enumerate(plans):
         if not isinstance(plan, Plan | Stops | None):
             raise PlanError(
-                f"{type(plan).__name__} is no plan",
+                f"{type(plan).__name__} is not a plan",
                 place=f"plans[{r}]",
                 expected="what guide.plan() gave, stops, or None",
             )

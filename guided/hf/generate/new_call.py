@@ -84,9 +84,9 @@ def is_new_call(shown: Shown, prompts: Prompts, ids: Ids, *, is_step: bool) -> b
     if not shown.begins(ids, size):
         raise PlanError(
             "a history does not go on from the one before it: a new prompt, or drafts that were taken back",
-            place="generate_kwargs",
-            expected="the stopping_criteria of generate_kwargs together with its logits_processor",
-            hint="pass both, or bind the kwargs to guide.inputs()",
+            place="batch",
+            expected="the stopping_criteria of guide.batch together with its logits_processor",
+            hint="pass both, or give the prompts to guide.batch",
         )
     return False
 
@@ -94,8 +94,8 @@ def is_new_call(shown: Shown, prompts: Prompts, ids: Ids, *, is_step: bool) -> b
 def at_once() -> PlanError:
     """Return the error for two calls that use the same session at once."""
     return PlanError(
-        "two calls of generate use the same kwargs at once",
-        place="generate_kwargs",
+        "two calls of generate use the same batch at once",
+        place="batch",
         expected="one call after the other",
-        hint="call guide.generate_kwargs for each thread; guide and plans may be shared",
+        hint="call guide.batch for each thread; guide and plans may be shared",
     )

@@ -3,7 +3,7 @@
 ``generate`` pads rows that end before others with one id, and says neither which id nor why a row ended.  If guidance
 ended the row, nothing after its end is read.  If the call ended it, its grammar refuses the padding, like a token that
 was chosen against the mask; and a row without a grammar reads the padding as text.  Neither is a failure of the row,
-and the padding is no part of its answer.
+and the padding is not part of its answer.
 """
 
 from __future__ import annotations

@@ -56,13 +56,13 @@ class Prompts:
             planned = (self.number or 1) * (self.expand or 1)
             raise PlanError(
                 f"{len(ids)} rows are generated, {planned} were planned",
-                place="generate_kwargs",
+                place="batch",
                 hint="expand is num_return_sequences or num_beams; without it any number will do",
             )
         raise PlanError(
-            "these rows do not end with the prompts that the kwargs were made for",
-            place="generate_kwargs",
-            hint="call guide.generate_kwargs for each inputs; an assistant model needs the same tokenizer",
+            "these rows do not end with the prompts of the batch",
+            place="batch",
+            hint="make a batch for each list of prompts; an assistant model needs the same tokenizer",
         )
 
 

@@ -37,7 +37,7 @@ def read_prompts(context: ModelContext, prompt: Any) -> list[list[int]]:
     if isinstance(prompt, torch.Tensor):
         prompt = prompt.tolist()
     if isinstance(prompt, bytes) or not isinstance(prompt, Sequence) or not (prompt or isinstance(prompt, str)):
-        raise RequestError(f"{type(prompt).__name__} is no prompt", place="prompt", expected="a text or token ids")
+        raise RequestError(f"{type(prompt).__name__} is not a prompt", place="prompt", expected="a text or token ids")
     if isinstance(prompt, str) or _is_id(prompt[0]):
         prompt = [prompt]
     rows = [context.tokenised(one)["input_ids"] if isinstance(one, str) else one for one in prompt]

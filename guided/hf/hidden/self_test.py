@@ -58,7 +58,7 @@ def _fault(model: Any) -> str:
     if seen.shape != own.shape or not _difference(seen, own) <= 1e-5:
         return "what enters its output embeddings is not its last hidden state"
     if not _difference(early, seen[:, :4]) <= _MOST_NOISE.get(model.dtype, _MOST_NOISE_IN_HALF):
-        return "it is no decoder: its states change with the tokens that follow"
+        return "it is not a decoder: its states change with the tokens that follow"
     return ""
 
 

@@ -49,9 +49,9 @@ def hidden_settings(value: object, model: Any) -> HiddenStates | None:
         return None
     if value is not True and not isinstance(value, HiddenStates):
         raise RequestError(
-            f"{shown(value)} says nothing of hidden states",
+            f"{shown(value)} is not a way to compute hidden states",
             place="return_last_hidden_state",
-            expected="True, False or guided.HiddenStates(...)",
+            expected="True, False or guided.hf.HiddenStates(...)",
         )
     check_hidden_states(model)
     return HiddenStates() if value is True else value

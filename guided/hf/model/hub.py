@@ -15,7 +15,7 @@ _UNREACHABLE = ("ConnectError", "ConnectTimeout", "ProxyError", "OfflineModeIsEn
 
 
 def check_reachable(name: str | Path, **loading: Any) -> None:
-    """Raise `ModelError` for a name that is no folder and not in the hub's cache while the hub cannot be reached.
+    """Raise `ModelError` for a name that is not a folder and not in the hub's cache while the hub cannot be reached.
 
     The loaders ask for each file six times, which takes 50 s without a network; this asks once.  ``loading`` are the
     keyword arguments of the loaders.  Whatever else may be wrong with a name, they say.
@@ -34,11 +34,11 @@ def check_reachable(name: str | Path, **loading: Any) -> None:
             return
         get_hf_file_metadata(hf_hub_url(name, "config.json", revision=where.get("revision")))
     except HFValidationError:
-        reason = "it is no folder, and no name on the hub either"
+        reason = "it is not a folder, and not a name on the hub either"
     except Exception as error:  # missing files and rights are the loaders' business, as are slow answers
         if type(error).__name__ not in _UNREACHABLE:
             return
-        reason = f"it is no folder, it is not in the hub's cache, and the hub cannot be reached ({error})"
+        reason = f"it is not a folder, it is not in the hub's cache, and the hub cannot be reached ({error})"
     else:
         return
     raise ModelError(

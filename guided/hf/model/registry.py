@@ -14,8 +14,8 @@ __all__ = ["registry_of"]
 def registry_of(model: Any, tokenizer: Any, tokens: SpecialTokens | None = None) -> SpecialTokens:
     """Return ``tokens``, by default those of tokenizer and model.
 
-    Raises `ModelError` for what is no model or one whose logits are narrower than the tokenizer's vocabulary, and
-    `TokenizerError` for what is no tokenizer or when ``tokens`` are those of another one.
+    Raises `ModelError` for what is not a model or one whose logits are narrower than the tokenizer's vocabulary, and
+    `TokenizerError` for what is not a tokenizer or when ``tokens`` are those of another one.
     """
     _check_model(model)
     own = SpecialTokens(facts_of(tokenizer, model=model))
@@ -35,7 +35,7 @@ def registry_of(model: Any, tokenizer: Any, tokens: SpecialTokens | None = None)
 def _check_model(model: Any) -> None:
     if not all(hasattr(model, name) for name in ("generate", "config", "generation_config", "forward")):
         raise ModelError(
-            f"{type(model).__name__} is no language model of transformers",
+            f"{type(model).__name__} is not a language model of transformers",
             place="model",
             expected="what AutoModelForCausalLM.from_pretrained gives",
             hint="guided.Guide.from_pretrained(name) loads model and tokenizer",

@@ -30,7 +30,7 @@ def _backend(tokenizer: Any) -> Any:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if tokenizer is None:
         raise TokenizerError(
-            "there is none",
+            "no tokenizer is given",
             place="tokenizer",
             expected="what AutoTokenizer.from_pretrained gives",
             hint="guided.Guide(model, tokenizer); guided.Guide.from_pretrained(name) loads both",

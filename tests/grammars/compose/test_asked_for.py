@@ -84,7 +84,7 @@ ANSWER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 
 
 def parts_of(choice: str, has_format: bool, rng: random.Random) -> tuple[dict[str, Any], str]:
-    """The drawn parts of a request, and the pattern of its format if that is no JSON schema."""
+    """The drawn parts of a request, and the pattern of its format if that is not a JSON schema."""
     mode, _, name = choice.rpartition(" of ")
     named = {"type": "function", "function": {"name": name}}
     tool_choice: Any = named if name in SCHEMAS else choice

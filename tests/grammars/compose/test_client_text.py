@@ -354,7 +354,7 @@ def test_a_complement_holds_text_and_no_marker(engine: Engine, body: str) -> Non
 
 @pytest.mark.parametrize("name", [pytest.param("gemma3", marks=pytest.mark.slow), "llama2"])
 def test_every_ordinary_token_of_the_same_bytes_is_offered(real_engine: Any, name: str):
-    """A vocabulary with byte fallbacks writes ``<`` by two ids, of which models use the one that is no fallback."""
+    """A vocabulary with byte fallbacks writes ``<`` by two ids, of which models use the one that is not a fallback."""
     engine = real_engine(name)
     same = [i for i in range(engine.vocab_size) if engine.token_bytes(i) == b"<" and i not in engine.tokens.marker_ids]
     assert [i for i in engine.tokens_within(b"<b>") if engine.token_bytes(i) == b"<"] == same

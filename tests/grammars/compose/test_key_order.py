@@ -107,7 +107,7 @@ def test_a_schema_as_text_is_read(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ({"key_order": "sorted"}, "response_format.key_order: 'sorted' is no order of keys"),
+        ({"key_order": "sorted"}, "response_format.key_order: 'sorted' is not an order of keys"),
         ({"key_order": ["a", "bb"]}, r"response_format.key_order\[1\]: no object lists the key 'bb'.* \(is it 'b'\?\)"),
         ({"key_order": [1]}, "expected schema, any, or a list of the keys that come first"),
         ({"separators": "wide"}, "response_format.separators: .*family or compact"),

@@ -62,7 +62,7 @@ def test_a_keyword_with_one_letter_changed_is_found(seed: int) -> None:
 @pytest.mark.parametrize(("given_format", "message"), [
     ({"name": "person", "schema": {"type": "object"}}, "there is no type.*json_schema"),
     ({"json_schema": {"name": "person", "schema": {}}}, "there is no type.*json_schema"),
-    ({"regex": "a+"}, r"'regex' is no keyword of a schema; expected guided.Regex"),
+    ({"regex": "a+"}, r"'regex' is not a keyword of a schema; expected guided.Regex"),
     ({"choice": ["a"]}, "guided.Choice"),
     ({"type": "objekt"}, "unknown type 'objekt'.*object, array.*is it 'object'"),
     ({"type": "int"}, "unknown type 'int'"),

@@ -51,7 +51,7 @@ DISAGREE = {
     ("devstral_small", "reasoning"): "the table mentions variants; this template has none",
     ("kimi_k2_thinking", "switch"): "the table's switch belongs to a later model",
     ("kimi_k2_thinking", "default_on"): "the template leaves reasoning to the model, which may skip it",
-    ("gpt_oss", "switch"): "effort is no switch: reasoning cannot be turned off",
+    ("gpt_oss", "switch"): "effort is not a switch: reasoning cannot be turned off",
 }
 
 

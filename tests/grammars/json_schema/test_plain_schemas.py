@@ -178,7 +178,7 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
         {"type": "integer", "minimum": 0, "maximum": 9223372036854776000},
         [0, 9223372036854775807, -1, 9223372036854776001],
     ),
-    "an id that is no identifier in its draft": (
+    "an id that is not an identifier in its draft": (
         {
             "$schema": DRAFT7,
             "definitions": {"a": {"type": "integer"}},

@@ -263,7 +263,7 @@ def test_C8_a_value_that_cannot_travel_is_named(engine: Engine):
     plan = plan_of(engine, response_format=SCHEMA)
     assert plan.response is not None
     broken = replace(plan, response=replace(plan.response, schema={"enum": {1, 2}}))
-    with pytest.raises(PlanError, match="plan.response.schema.enum: cannot be sent: set is no JSON value"):
+    with pytest.raises(PlanError, match="plan.response.schema.enum: cannot be sent: set is not a JSON value"):
         encode_plan(broken)
 
 

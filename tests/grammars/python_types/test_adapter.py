@@ -168,7 +168,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "alias of a path": (Inside, "AliasPath"),
     "a class": (type[int], "no JSON schema"),
     "endless": (Endless, "unsatisfiable"),
-    "member of an enum that is no text": (Literal[Days.FIRST], "take the enum itself"),
+    "member of an enum that is not a text": (Literal[Days.FIRST], "take the enum itself"),
     "member of an enum of texts": (Literal[Paint.RED], "take the enum itself"),
     "what is imported": (pydantic.ImportString, "must not choose"),
     "a set of lists": (set[list[int]], "items cannot be hashed"),

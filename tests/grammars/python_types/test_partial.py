@@ -24,7 +24,7 @@ def is_part(part: Any, whole: Any) -> bool:
     if isinstance(part, pydantic.BaseModel):
         names = part.model_fields_set
         if part != whole:
-            assert set(vars(part)) == names, "a default that may still change is no final value"
+            assert set(vars(part)) == names, "a default that may still change is not a final value"
         return type(part) is type(whole) and all(is_part(getattr(part, n), getattr(whole, n)) for n in names)
     if isinstance(part, dict) and not isinstance(whole, dict):
         return all(is_part(value, getattr(whole, name)) for name, value in part.items())

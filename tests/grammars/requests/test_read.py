@@ -92,11 +92,11 @@ def test_K1_structured_outputs(engine: Engine, wrap: Any, field: str, value: Any
         ({"choise": ["a"]}, "structured_outputs: unknown key 'choise'; expected exactly one of choice"),
         (5, "structured_outputs: not an object"),
         ("{", "structured_outputs: not JSON"),
-        ({"choice": "yes"}, "structured_outputs.choice: str is no list"),
+        ({"choice": "yes"}, "structured_outputs.choice: str is not a list"),
         ({"choice": ["a", ""]}, r"structured_outputs.choice\[1\]: \"\" is not a text"),
-        ({"regex": 5}, "structured_outputs.regex: int is no pattern"),
+        ({"regex": 5}, "structured_outputs.regex: int is not a pattern"),
         ({"regex": "a("}, "structured_outputs.regex line 1, column 2: missing \\), unterminated"),
-        ({"json": 5}, "structured_outputs.json: int is no schema"),
+        ({"json": 5}, "structured_outputs.json: int is not a schema"),
         ({"json": "{"}, "structured_outputs.json: not JSON: .*line 1 column 2"),
         ({"json_object": 1}, "structured_outputs.json_object: 1 is not true"),
         ({"grammar": " "}, "structured_outputs.grammar: the grammar is empty"),
@@ -193,10 +193,10 @@ def test_K3_constraint_and_its_type(engine: Engine, body: Any, good: str, bad: s
     ("body", "message"),
     [
         ({"constraint": "{", "constraint_type": "json"}, "constraint: not JSON: .*line 1 column 2"),
-        ({"constraint": "[1]", "constraint_type": "json_schema"}, "constraint: list is no schema"),
+        ({"constraint": "[1]", "constraint_type": "json_schema"}, "constraint: list is not a schema"),
         ({"constraint": "a", "constraint_type": "xml"}, "constraint_type: unknown type 'xml'; expected regex, lark, "),
         ({"constraint_type": "lark"}, "constraint: there is no constraint"),
-        ({"constraint": 5}, "constraint.*: int is no pattern"),
+        ({"constraint": 5}, "constraint.*: int is not a pattern"),
         ({"constraint": "start: (", "constraint_type": "lark"}, "constraint.* line 1, column 9: the grammar ends too"),
     ],
 )
@@ -240,7 +240,7 @@ def test_K3_a_trusted_caller_sends_the_engine_s_own_grammar(engine: Engine, raw:
                 assert judge.consume_token(chosen)
 
 
-@pytest.mark.parametrize(("raw", "message"), [(5, "constraint: int is no grammar"), ("{", "constraint.*: not JSON")])
+@pytest.mark.parametrize(("raw", "message"), [(5, "constraint: int is not a grammar"), ("{", "constraint.*: not JSON")])
 def test_K3_a_trusted_caller_s_broken_grammar_is_refused(engine: Engine, raw: Any, message: str):
     with pytest.raises(RequestError, match=message):
         plan_for({"constraint": raw, "constraint_type": "llguidance"}, engine, trusted=True)
@@ -473,8 +473,8 @@ def test_limits_stops_and_sampling_are_handed_on():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (None, "body: NoneType is no request; expected an object"),
-        ([], "body: list is no request"),
+        (None, "body: NoneType is not a request; expected an object"),
+        ([], "body: list is not a request"),
         ({"temprature": 1}, r"temprature: unknown key \(is it 'temperature'\?\)"),
         ({"verbosity": 3}, "verbosity: 3 is unknown; expected low, medium or high"),
         (
@@ -495,17 +495,20 @@ def test_limits_stops_and_sampling_are_handed_on():
         ({"thinking": {"type": "enabled", "budget_tokens": 5}}, "thinking.budget_tokens: a budget of its own"),
         ({"thinking": True, "enable_thinking": False}, "thinking and enable_thinking: true and false at once"),
         ({"chat_template_kwargs": {"custom": 1}}, "chat_template_kwargs.custom: a plan passes the template's switches"),
-        ({"stop": 5}, "stop: 5 is no stop sequence"),
-        ({"stop": [""]}, "stop: .* is no stop sequence"),
+        ({"stop": 5}, "stop: 5 is not a stop sequence"),
+        ({"stop": [""]}, "stop: .* is not a stop sequence"),
         ({"stop_token_ids": ["a"]}, "stop_token_ids: .* are no token ids"),
         ({"max_tokens": 0}, "max_tokens: 0 is out of range; expected an integer of 1 or more"),
         ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens and max_completion_tokens: 5 and 6 at once"),
         ({"top_logprobs": 3}, "top_logprobs: top_logprobs without logprobs"),
-        ({"logit_bias": {"a": 1}}, "logit_bias: .* is no map; expected token id -> number"),
+        ({"logit_bias": {"a": 1}}, "logit_bias: .* is not a map; expected token id -> number"),
         ({"temperature": -1}, "temperature: -1 is out of range"),
         ({"parallel_tool_calls": "no"}, "parallel_tool_calls: 'no' is not true or false"),
-        ({"return_hidden_states": "first"}, "return_hidden_states: 'first' is no choice; expected true, false or last"),
-        ({"return_hidden_states": 1}, "return_hidden_states: 1 is no choice"),
+        (
+            {"return_hidden_states": "first"},
+            "return_hidden_states: 'first' is not a choice; expected true, false or last",
+        ),
+        ({"return_hidden_states": 1}, "return_hidden_states: 1 is not a choice"),
         ({"schema_policy": "lax"}, "schema_policy: 'lax' is unknown; expected warn or strict"),
         ({"landing": "no"}, "landing: 'no' is not true or false"),
         ({"short_budget": True}, "short_budget: True is unknown; expected cut or error"),

@@ -545,7 +545,7 @@ def test_grammars_of_a_list_refer_to_each_other_and_to_nothing_else():
             r"g.grammars\[1\].name: two grammars are called 'a'",
         ),
         ({"grammars": [{"lark_grammar": "start: <think>"}]}, "<think> writes a token"),
-        ({"grammars": [{"name": 5, "lark_grammar": 'start: "a"'}]}, "5 is no name"),
+        ({"grammars": [{"name": 5, "lark_grammar": 'start: "a"'}]}, "5 is not a name"),
         ("start: <think>", "g line 1, column 8: <think> writes a token"),
     ],
 )

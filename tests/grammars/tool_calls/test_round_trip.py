@@ -44,7 +44,7 @@ def test_what_is_rendered_is_accepted_and_read_back(wire_engine: Engine, name: s
     form = FORMS[name]
     made = data.draw(calls(form.max_calls))
     written = json.dumps([call.arguments for call in made], ensure_ascii=False)
-    assume(all(isinstance(piece, str) for piece in wire_engine.tokens.pieces(written)))  # text is no token
+    assume(all(isinstance(piece, str) for piece in wire_engine.tokens.pieces(written)))  # text is not a token
     try:
         text = syntax(form.syntax).render(form, made, TOOLS)
     except ToolError:

@@ -234,7 +234,7 @@ def documented(doc: str) -> Callable[..., None]:
 @pytest.mark.parametrize(
     ("made", "place", "message"),
     [
-        (documented("F.\n\nArgs:\n    citi: Where.\n"), "tools.f.citi", "which is no parameter.*is it 'city'"),
+        (documented("F.\n\nArgs:\n    citi: Where.\n"), "tools.f.citi", "which is not a parameter.*is it 'city'"),
         (documented("F.\n\n:param int city: Where."), "tools.f.city", "the docstring says int, the signature str"),
         (documented("F.\n\nParameters\n----------\nsize : bool\n    X.\n"), "tools.f.size", "says bool"),
         (lambda x: x, "tools", "the function has no name"),

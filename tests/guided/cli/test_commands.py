@@ -118,7 +118,7 @@ def test_plan_all_prints_compiles_and_times_every_request(run: Any, tmp_path: Pa
     assert [row["asks_for"] for row in good.values()] == ["choice", "regex + effort low", "text"]
     for name, reason in {
         "unknown.json": "RequestError: temprature: unknown key",
-        "list.json": "RequestError: body: list is no request",
+        "list.json": "RequestError: body: list is not a request",
         "grammar.json": "GrammarError: structured_outputs.grammar",
         "empty.json": "GrammarError: no text can be written",
         "cut.json": "RequestError: cut.json: not JSON",
@@ -317,7 +317,7 @@ def test_tokens_says_of_each_field_how_it_is_known(run: Any, tmp_path: Path) -> 
         (["plan", "--schema", "{}", "--trusted"], "nothing to act on where: --trusted expected: --lark"),
         (["generate", "x", "--request", "{}", "--effort", "low"], "with options for reasoning_effort"),
         (["generate", "x", "--request", '{"messages": [{}]}'], "a prompt together with a request that has messages"),
-        (["generate", "x", "--request", "[]"], "the request is no object"),
+        (["generate", "x", "--request", "[]"], "the request is not an object"),
         (["generate", "x", "--request", '{"max_tokens": 5}', "-n", "3"], "--max-tokens together with a request"),
         (["generate", "x", "--trace", "no/such/folder/t.html"], "there is no folder 'no/such/folder'"),
     ],
@@ -383,7 +383,7 @@ assert "torch" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "command_line.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()]
 OF_A_MODEL = [line for line in COMMANDS if line.startswith("guided generate")]
 

@@ -20,6 +20,8 @@ import guided
 from guided.hf.drafts.assistant import AssistantDrafts
 from guided.hf.drafts.draft import DraftTrial
 from guided.hf.drafts.lookup import PromptLookup
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.hf.hidden.last_states import LastStates
 from guided.hf.loop.recorder import Recorder
 from guided.hf.masks.cpu import HostLink
@@ -389,12 +391,12 @@ def test_in_model_generate(
     guide: Any, room: Room, options: dict[str, Any], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plans = plans_of(guide, room)
-    inputs = guide.inputs(CHATS, plans)
-    kwargs = guide.generate_kwargs(inputs, plans, max_tokens=30, expand=options.get("num_beams"))
+    inputs = checked_inputs(guide.context, CHATS, plans)
+    kwargs = generate_kwargs(guide.context, inputs, plans, max_tokens=30, expand=options.get("num_beams"))
 
     def messages() -> list[Message]:
         output = guide.model.generate(**inputs, do_sample=False, **options, **kwargs)
-        found: list[Message] = guide.messages(output, inputs, plans)
+        found: list[Message] = read_messages(guide.context, output, inputs, plans)
         return found
 
     judge = messages()
@@ -481,11 +483,14 @@ def test_a_row_whose_landing_cannot_be_made_fails_alone(guide: Any, way: str, mo
         if way == "our loop":
             return ours(guide, room)
         plans = plans_of(guide, room)
-        inputs = guide.inputs(CHATS, plans)
-        kwargs = guide.generate_kwargs(inputs, plans, max_tokens=30)
-        guide.messages(guide.model.generate(**inputs, do_sample=False, **kwargs), inputs, plans)
-        found: list[Message] = guide.messages(  # again: the rows begin anew
-            guide.model.generate(**inputs, do_sample=False, **kwargs), inputs, plans
+        inputs = checked_inputs(guide.context, CHATS, plans)
+        kwargs = generate_kwargs(guide.context, inputs, plans, max_tokens=30)
+        read_messages(guide.context, guide.model.generate(**inputs, do_sample=False, **kwargs), inputs, plans)
+        found: list[Message] = read_messages(
+            guide.context,  # again: the rows begin anew
+            guide.model.generate(**inputs, do_sample=False, **kwargs),
+            inputs,
+            plans,
         )
         return found
 

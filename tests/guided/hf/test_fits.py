@@ -11,6 +11,8 @@ import pytest
 import torch
 
 import guided
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from tests.cases import seeds
 
 CHATS = ["Who is it?", "List them, please."]
@@ -71,12 +73,14 @@ SEARCHES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", REQUESTS)
 def test_in_generate(tiny_guide: Any, name: str, search: str, seed: int) -> None:
     plans = [tiny_guide.plan(**REQUESTS[name])]
-    inputs = tiny_guide.inputs([f"{CHATS[seed % 2]} {seed}"], plans)
+    inputs = checked_inputs(tiny_guide.context, [f"{CHATS[seed % 2]} {seed}"], plans)
 
     def message(most: int, landing: bool) -> guided.Message:
         torch.manual_seed(seed)
-        kwargs = tiny_guide.generate_kwargs(inputs, plans, max_tokens=most, landing=landing)
-        (found,) = tiny_guide.messages(tiny_guide.model.generate(**inputs, **SEARCHES[search], **kwargs), inputs, plans)
+        kwargs = generate_kwargs(tiny_guide.context, inputs, plans, max_tokens=most, landing=landing)
+        (found,) = read_messages(
+            tiny_guide.context, tiny_guide.model.generate(**inputs, **SEARCHES[search], **kwargs), inputs, plans
+        )
         return found
 
     own = message(LONG, False)

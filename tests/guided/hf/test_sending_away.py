@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import guided
+from guided.hf.generate.call import generate_kwargs
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidedError
 
 
@@ -16,14 +18,14 @@ from special_tokens.errors import GuidedError
 @pytest.mark.parametrize("kind", ["guide", "inputs", "engine", "state", "batch", "kwargs"])
 def test_what_lives_in_one_process_says_so(tiny_guide: Any, kind: str, way: Any) -> None:
     plan = tiny_guide.plan(response_format=["a", "b"])
-    inputs = tiny_guide.inputs(["x"], [plan])
+    inputs = checked_inputs(tiny_guide.context, ["x"], [plan])
     held = {
         "guide": tiny_guide,
         "inputs": inputs,
         "engine": tiny_guide.engine,
         "state": guided.GuidanceState(plan, tiny_guide.engine),
         "batch": tiny_guide.batch(["x"], response_format=["a", "b"]),
-        "kwargs": tiny_guide.generate_kwargs(inputs, [plan]),
+        "kwargs": generate_kwargs(tiny_guide.context, inputs, [plan]),
     }
     with pytest.raises(GuidedError, match="plans (and messages )?can be sent"):
         way(held[kind])

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 import torch
 
+import guided
 from grammars.plan.plan import RowPlan, Stops
 from guided.hf.cache.self_test import abilities_of
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.output.message import Message
 from guided.sampling import Sampling
 from special_tokens.errors import PlanError, RequestError
@@ -24,9 +27,11 @@ GenerateWay = Callable[[Any, list[str], list[RowPlan]], list[Message]]
 
 
 def by_generate(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Message]:
-    inputs = guide.inputs(chats, plans)
-    out = guide.model.generate(**inputs, max_new_tokens=MAX, do_sample=False, **guide.generate_kwargs(inputs, plans))
-    return list(guide.messages(out, inputs, plans))
+    inputs = checked_inputs(guide.context, chats, plans)
+    out = guide.model.generate(
+        **inputs, max_new_tokens=MAX, do_sample=False, **generate_kwargs(guide.context, inputs, plans)
+    )
+    return list(read_messages(guide.context, out, inputs, plans))
 
 
 def by_loop(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Message]:
@@ -58,7 +63,7 @@ def counted_forwards(model: Any) -> Any:
 
 def free_bytes(guide: Any, chat: str) -> tuple[list[int], bytes]:
     """Return what the model writes unguided and greedily: tokens and raw bytes without the end."""
-    inputs = guide.inputs([chat])
+    inputs = checked_inputs(guide.context, [chat])
     out = guide.model.generate(**inputs, max_new_tokens=MAX, do_sample=False)[0, inputs.prompt_len :].tolist()
     ends = set(guide.tokens.end_ids)
     tokens = out[: next((i for i, token in enumerate(out) if token in ends), len(out))]
@@ -156,12 +161,12 @@ def test_free_rows_with_stops_alone_see_the_logits_of_plain_generate(tiny_guide:
         return scores
 
     plans: list[RowPlan] = [Stops(("never written",)), None]
-    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
     options = {"max_new_tokens": 12, "do_sample": True, "top_k": 0}
     torch.manual_seed(1)
     plain = tiny_guide.model.generate(**inputs, **options, logits_processor=[spy])
     before, seen[:] = list(seen), []
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     kwargs["logits_processor"].append(spy)
     torch.manual_seed(1)
     ours = tiny_guide.model.generate(**inputs, **options, **kwargs)
@@ -228,9 +233,9 @@ def test_the_prompt_never_counts(tiny_guide: Any) -> None:
 def test_tokens_after_a_stop_are_cut_from_what_another_loop_wrote(tiny_guide: Any) -> None:
     """A loop that notices late, as assisted decoding does, changes nothing in the message."""
     chat, stop, before, tokens = cases(tiny_guide)[0]
-    inputs = tiny_guide.inputs([chat])
+    inputs = checked_inputs(tiny_guide.context, [chat])
     out = torch.cat([inputs["input_ids"], torch.tensor([tokens])], dim=-1)
-    (message,) = tiny_guide.messages(out, inputs, [Stops((stop,))])
+    (message,) = read_messages(tiny_guide.context, out, inputs, [Stops((stop,))])
     assert message.content == shown(tiny_guide, before)
     assert (message.finish_reason, message.stop_reason) == ("stop", stop)
     assert message.usage.completion_tokens == num_tokens_to(tiny_guide, tokens, len(before) + len(stop))
@@ -261,18 +266,18 @@ def test_stops_in_the_wrong_place_are_refused(tiny_guide: Any) -> None:
     with pytest.raises(RequestError, match=r"stop\[1\]: the stop is empty"):
         tiny_guide.generate(["x"], [Stops(("a", ""))])
     with pytest.raises(PlanError, match="plans is one plan"):
-        tiny_guide.inputs(["x"], Stops(("a",)))
+        checked_inputs(tiny_guide.context, ["x"], Stops(("a",)))
 
 
 def test_a_row_of_stops_alone_is_checked_like_a_plan(tiny_guide: Any) -> None:
     """An empty pattern was taken for no stops at all, and the row ran on."""
     plans: list[RowPlan] = [Stops(regex="")]
-    inputs = tiny_guide.inputs(["x"], plans)
+    inputs = checked_inputs(tiny_guide.context, ["x"], plans)
     for call in (
         lambda: tiny_guide.plan(stop=plans[0]),
         lambda: tiny_guide.generate(["x"], plans),
-        lambda: tiny_guide.generate_kwargs(inputs, plans),
-        lambda: tiny_guide.generate_kwargs(None, plans[0]),
+        lambda: generate_kwargs(tiny_guide.context, inputs, plans),
+        lambda: generate_kwargs(tiny_guide.context, None, plans[0]),
         lambda: tiny_guide.chat("x", plans[0]),
     ):
         with pytest.raises(RequestError, match=r"stop\.regex: the pattern '' matches the empty text"):
@@ -284,7 +289,7 @@ def test_a_stop_that_this_vocabulary_cannot_write_is_refused(demo_guide: Any) ->
     for call in (
         lambda: demo_guide.plan(stop=["a", "\x04"]),
         lambda: demo_guide.generate(["x"], [Stops(("a", "\x04"))]),
-        lambda: demo_guide.plan_from_request({"stop": ["a", "\x04"], "messages": []}),
+        lambda: demo_guide.plan(guided.read_request({"stop": ["a", "\x04"], "messages": []})),
     ):
         with pytest.raises(RequestError, match=r"stop\[1\]: .*vocabulary can contain .*no token holds the bytes 04"):
             call()
@@ -296,12 +301,12 @@ def test_X4_drafts_stop_where_greedy_stops(tiny_guide: Any) -> None:
         repeated = f"{chat} {shown(tiny_guide, before)}{stop}"  # something to look up
         plan = Stops((stop,))
         (expected,) = by_generate(tiny_guide, [repeated], [plan])
-        inputs = tiny_guide.inputs([repeated], [plan])
+        inputs = checked_inputs(tiny_guide.context, [repeated], [plan])
         out = tiny_guide.model.generate(
             **inputs, max_new_tokens=MAX, do_sample=False, prompt_lookup_num_tokens=5,
-            **tiny_guide.generate_kwargs(inputs, [plan]),
+            **generate_kwargs(tiny_guide.context, inputs, [plan]),
         )  # fmt: skip
-        (message,) = tiny_guide.messages(out, inputs, [plan])
+        (message,) = read_messages(tiny_guide.context, out, inputs, [plan])
         assert message.token_ids == expected.token_ids
         assert (message.content, message.stop_reason) == (expected.content, expected.stop_reason)
 
@@ -311,12 +316,12 @@ def test_X4_beams_end_at_their_stops(tiny_guide: Any, guided_row: bool) -> None:
     chat, stop, _, _ = cases(tiny_guide)[0]
     stops = Stops((stop, "e", "o"))
     plan = tiny_guide.plan(stop=stops) if guided_row else stops
-    inputs = tiny_guide.inputs([chat], [plan])
+    inputs = checked_inputs(tiny_guide.context, [chat], [plan])
     out = tiny_guide.model.generate(
         **inputs, max_new_tokens=25, do_sample=False, num_beams=3, num_return_sequences=3,
-        **tiny_guide.generate_kwargs(inputs, [plan], expand=3),
+        **generate_kwargs(tiny_guide.context, inputs, [plan], expand=3),
     )  # fmt: skip
-    messages = tiny_guide.messages(out, inputs, [plan])
+    messages = read_messages(tiny_guide.context, out, inputs, [plan])
     assert len(messages) == 3
     ends = set(tiny_guide.tokens.end_ids)
     for message in messages:

@@ -10,6 +10,8 @@ import torch
 
 import guided
 from guided.bitmask import allocate_bitmask, allowed_ids
+from guided.hf.generate.call import read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
 from special_tokens import SpecialTokens
 from special_tokens.errors import TokenizerError
@@ -75,9 +77,9 @@ def test_E1_an_answer_ends_at_the_guides_own_end(guide: Any, more: Any, is_guide
 def test_E1_what_generate_wrote_is_read_up_to_the_guides_own_end(guide: Any, more: Any) -> None:
     for one, content in ((more, TEXT), (guide, f"{TEXT}<|eom|>and on")):
         for plans in ([None], [guided.Stops(["never"])]):
-            inputs = one.inputs(["hi"], plans)
+            inputs = checked_inputs(one.context, ["hi"], plans)
             out = torch.tensor([[*inputs.prompt_ids[0], *ids_of(guide, f"{TEXT}<|eom|>and on<|im_end|>")]])
-            (message,) = one.messages(out, inputs, plans)
+            (message,) = read_messages(one.context, out, inputs, plans)
             assert (message.content, message.finish_reason) == (content, "stop")
 
 

@@ -13,6 +13,8 @@ from transformers import GenerationConfig
 import guided
 from grammars.python_types.adapter import read_value, schema_of_type
 from guided import Choice, Regex, Sampling, Stops
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.hf.guide import Guide
 from guided.rows.answer import read_answer
 from special_tokens.errors import (
@@ -33,7 +35,7 @@ def test_a_misspelt_on_error_never_frees_a_row(tiny_guide: Guide, value: Any) ->
     with pytest.raises(RequestError, match="on_error: .* is unknown; expected end or unconstrained"):
         tiny_guide.generate(["hi"], [plan], on_error=value)
     with pytest.raises(RequestError, match="on_error"):
-        tiny_guide.generate_kwargs(tiny_guide.inputs(["hi"]), [None], on_error=value)
+        generate_kwargs(tiny_guide.context, checked_inputs(tiny_guide.context, ["hi"]), [None], on_error=value)
 
 
 @pytest.mark.parametrize(
@@ -52,36 +54,25 @@ def test_a_misspelt_on_error_never_frees_a_row(tiny_guide: Guide, value: Any) ->
 @pytest.mark.parametrize("bound", [True, False])
 def test_counts_of_generate_kwargs(tiny_guide: Guide, options: dict[str, Any], place: str, bound: bool) -> None:
     plan = tiny_guide.plan(response_format=Choice(["a"]))
-    inputs = tiny_guide.inputs(["hi"], [plan]) if bound else None
+    inputs = checked_inputs(tiny_guide.context, ["hi"], [plan]) if bound else None
     with pytest.raises(PlanError, match=place):
-        tiny_guide.generate_kwargs(inputs, [plan] if bound else plan, **options)
-
-
-def test_inputs_that_are_none_of_ours(tiny_guide: Guide) -> None:
-    plans = [tiny_guide.plan(response_format=Choice(["a"]))]
-    inputs = tiny_guide.inputs(["hi"], plans)
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=2)
-    for other in (dict(inputs), inputs["input_ids"], inputs.data, "hi"):
-        with pytest.raises(PlanError, match=r"generate_kwargs: inputs is .*expected what guide.inputs\(\) gave"):
-            tiny_guide.generate_kwargs(other, plans)  # type: ignore[arg-type]
-        with pytest.raises(PlanError, match=r"messages: inputs is .*expected what guide.inputs\(\) gave"):
-            tiny_guide.messages(out, other, plans)  # type: ignore[arg-type]
+        generate_kwargs(tiny_guide.context, inputs, [plan] if bound else plan, **options)
 
 
 def test_a_pad_token_may_be_named_next_to_our_kwargs(tiny_guide: Guide, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two values for one keyword; what we name is named only where ``generate`` finds none."""
     end = tiny_guide.tokens.end_ids[0]
     plans = [tiny_guide.plan(response_format=Choice(["a"])), None]
-    inputs = tiny_guide.inputs(["hi", "a longer one"], plans)
+    inputs = checked_inputs(tiny_guide.context, ["hi", "a longer one"], plans)
     for config, named in ((GenerationConfig(eos_token_id=end), False), (GenerationConfig(), True)):
         monkeypatch.setattr(tiny_guide.model, "generation_config", config)
-        kwargs = tiny_guide.generate_kwargs(inputs, plans)
+        kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
         assert ("pad_token_id" in kwargs) == named
-        pad = {} if named else {"pad_token_id": tiny_guide.pad_id}
+        pad = {} if named else {"pad_token_id": tiny_guide.context.pad_id}
         out = tiny_guide.model.generate(**inputs, **pad, max_new_tokens=9, do_sample=False, **kwargs)
-        assert tiny_guide.messages(out, inputs, plans)[0].content == "a"
+        assert read_messages(tiny_guide.context, out, inputs, plans)[0].content == "a"
         out = tiny_guide.model.generate(**inputs, max_new_tokens=9, do_sample=False, **kwargs)
-        assert tiny_guide.messages(out, inputs, plans)[0].content == "a"
+        assert read_messages(tiny_guide.context, out, inputs, plans)[0].content == "a"
 
 
 @pytest.mark.parametrize(
@@ -94,8 +85,8 @@ def test_a_pad_token_may_be_named_next_to_our_kwargs(tiny_guide: Guide, monkeypa
         ({"max_tokens": 2.0}, "max_tokens: 2.0"),
         ({"parallel_tool_calls": "no"}, "parallel_tool_calls: 'no'"),
         ({"thinking": "yes"}, "thinking: 'yes'"),
-        ({"stop": 5}, "stop: int is no stop"),
-        ({"stop": {"strings": ["a"]}}, "stop: dict is no stop"),
+        ({"stop": 5}, "stop: int is not a stop"),
+        ({"stop": {"strings": ["a"]}}, "stop: dict is not a stop"),
         ({"tools": test_a_misspelt_on_error_never_frees_a_row}, "tools: function is not a list"),
     ],
 )
@@ -107,7 +98,7 @@ def test_settings_of_a_plan(tiny_guide: Guide, options: dict[str, Any], place: s
 @pytest.mark.parametrize(
     ("make", "place"),
     [
-        (lambda: Stops(strings=5), "stop.strings: 5 is no list"),  # type: ignore[arg-type]
+        (lambda: Stops(strings=5), "stop.strings: 5 is not a list"),  # type: ignore[arg-type]
         (lambda: Stops(strings={"a": 1}), "stop.strings"),  # type: ignore[arg-type]
         (lambda: Stops(include="yes"), "stop.include"),  # type: ignore[arg-type]
         (lambda: Stops((3,)), r"stop\[0\]: 3 is not text"),  # type: ignore[arg-type]
@@ -150,8 +141,8 @@ def test_chats(tiny_guide: Guide, chat: Any, place: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "place"),
     [
-        ({"chats": "hello"}, "inputs: chats is one chat"),
-        ({"chats": ["a", "b"], "plans": ["x", None]}, r"plans\[0\]: str is no plan"),
+        ({"chats": "hello"}, "chats: this is one chat"),
+        ({"chats": ["a", "b"], "plans": ["x", None]}, r"plans\[0\]: str is not a plan"),
         ({"chats": ["a"], "plans": "x"}, "plans is str"),
         ({"chats": ["a"], "sampling": {"n": 2}}, r"sampling\[0\]: dict is not a Sampling"),
         ({"chats": ["a", "b"], "sampling": [None, Sampling()]}, r"sampling\[0\]: NoneType is not a Sampling"),
@@ -175,19 +166,16 @@ def test_no_answer_outgrows_the_context(tiny_guide: Guide) -> None:
 
 def test_a_limit_that_holds_no_answer_can_be_known_before(tiny_guide: Guide) -> None:
     plan = tiny_guide.plan(response_format=Choice(["yes", "maybe so"]), max_tokens=3)
-    needed = tiny_guide.min_tokens(plan)
+    needed = tiny_guide.check(plan).min_tokens
     assert needed == len(encoded(tiny_guide, "yes")) + 1
     with pytest.raises(RequestError, match=f"max_tokens: 3 tokens .* expected at least {needed}"):
-        tiny_guide.check_max_tokens(plan)
-    tiny_guide.check_max_tokens(plan, needed)
-    with pytest.raises(PlanError, match="check_max_tokens: list is no plan"):
-        tiny_guide.check_max_tokens([plan], needed)  # type: ignore[arg-type]
+        tiny_guide.generate(["hi"], [plan], short_budget="error")
+    with pytest.raises(PlanError, match="check: list is not a plan"):
+        tiny_guide.check([plan])  # type: ignore[arg-type]
     wrong: Any
     for wrong in ("x", [3], True, 1.5, 0, -5):
         with pytest.raises(RequestError, match="max_tokens: .* is out of range; expected an integer of 1 or more"):
-            tiny_guide.check_max_tokens(plan, wrong)
-        with pytest.raises(RequestError, match="max_tokens: .* is out of range; expected an integer of 1 or more"):
-            tiny_guide.generate_kwargs(None, plan, max_tokens=wrong)
+            generate_kwargs(tiny_guide.context, None, plan, max_tokens=wrong)
     (message,) = tiny_guide.generate(["hi"], [plan], max_tokens=needed)
     assert message.finish_reason in ("stop", "length")
 

@@ -20,8 +20,9 @@ from grammars.values.constraints import JsonSchema, Lark, Regex
 from guided.engine.engine import Engine
 from guided.inspect.check import check_format
 from guided.inspect.land import row_landing
-from guided.inspect.shortest import check_max_tokens, min_tokens, shortest, shortest_output
-from guided.state.entry import FRESH
+from guided.inspect.shortest import min_tokens, shortest, shortest_output
+from guided.landing.options import budgeting
+from guided.state.entry import FRESH, Begin
 from guided.validation.validate import judge, violations
 from special_tokens.errors import LimitExceeded, PlanError, RequestError
 from tests.judges.plans import END, plan_of, walk
@@ -84,7 +85,7 @@ def test_arguments_that_must_not_repeat_do_not(engine: Engine) -> None:
     assert len(set(json.loads(written[written.index("[") : written.index("]") + 1]))) == 2
     assert walk(plan, engine, tokens, entry="after").is_whole
     with pytest.raises(RequestError, match="max_tokens: 1 tokens cannot hold"):
-        check_max_tokens(plan, engine, 1, entry="after")
+        row_landing(plan, engine, Begin("after"), 1, budgeting(True, "error"))
 
 
 @pytest.mark.parametrize(
@@ -115,9 +116,9 @@ def test_a_budget_that_cannot_hold_the_answer_is_an_error_that_says_so(engine: E
     schema = {"type": "array", "minItems": 10, "items": {"type": "string", "minLength": 4}}
     plan = plan_of(engine, response_format=JsonSchema(schema))
     needed = min_tokens(plan, engine, entry="after")
-    check_max_tokens(plan, engine, needed, entry="after")
+    assert row_landing(plan, engine, Begin("after"), needed, budgeting(True, "error")).control is not None
     with pytest.raises(RequestError, match=f"tokens cannot hold.*{needed}"):
-        check_max_tokens(plan, engine, needed - 1, entry="after")
+        row_landing(plan, engine, Begin("after"), needed - 1, budgeting(True, "error"))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +135,6 @@ def test_a_budget_that_holds_an_answer_is_never_too_small(engine: Engine, schema
     plan = plan_of(engine, response_format=JsonSchema(schema))
     tokens = engine.tokenize(text + END)
     assert walk(plan, engine, tokens, entry="after").is_whole
-    check_max_tokens(plan, engine, len(tokens), entry="after")
     assert min_tokens(plan, engine, entry="after") <= len(tokens) + 1
 
 
@@ -171,7 +171,7 @@ def test_items_that_must_be_contained_and_differ_fit_their_budget(engine: Engine
     plan = plan_of(engine, response_format=JsonSchema({"type": "array", **schema}))
     tokens = engine.tokenize('["x", "y"]' + END)
     assert walk(plan, engine, tokens, entry="after").is_whole
-    check_max_tokens(plan, engine, len(tokens), entry="after")
+    row_landing(plan, engine, Begin("after"), len(tokens), budgeting(True, "error"))  # raises nothing
 
 
 #: Formats that tell no shortest text when they are read.
@@ -192,11 +192,11 @@ def test_a_guide_finds_in_the_masks_what_the_format_does_not_show(
     engine = tiny_guide.engine
     plan = tiny_guide.plan(response_format=response_format, reasoning_effort=effort, stop=["a", "1"])
     found = min_tokens(plan, engine)
-    text = tiny_guide.shortest(plan)
+    text = tiny_guide.check(plan).shortest
     assert text
     for each in (pickle.loads(pickle.dumps(plan)), copy.deepcopy(plan), decode_plan(encode_plan(plan))):
         assert each == plan
-        assert tiny_guide.shortest(each)
+        assert tiny_guide.check(each).shortest
         assert min_tokens(each, engine) <= found
     alone = tiny_guide.plan(response_format=response_format)
     assert walk(alone, engine, text + END, entry="after").is_whole
@@ -221,14 +221,14 @@ def test_what_is_held_is_valid_or_nothing(tiny_guide: Any, schema: Any) -> None:
     """Masks take more than the schema where a row says so."""
     plan = tiny_guide.plan(response_format=JsonSchema(schema))
     assert plan.schema_report.relaxed
-    held = tiny_guide.shortest(plan)
+    held = tiny_guide.check(plan).shortest
     assert held is None or all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
-    assert tiny_guide.min_tokens(plan) > 0
+    assert tiny_guide.check(plan).min_tokens > 0
 
 
 def test_reasoning_is_not_walked_through(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=UNKNOWN[0], reasoning_effort="high", thinking=True)
-    assert len(set(json.loads(tiny_guide.shortest(plan)))) == 3
+    assert len(set(json.loads(tiny_guide.check(plan).shortest))) == 3
 
 
 def test_a_search_of_many_members_takes_little_more_for_each(engine: Engine) -> None:
@@ -308,7 +308,9 @@ def test_where_no_end_without_repeats_is_found_none_is_said(engine: Engine) -> N
     with pytest.raises(LimitExceeded, match="no end without repeats"):
         min_tokens(plan, engine)
     assert shortest(plan, engine) is None
-    check_max_tokens(plan, engine, 1)  # a request that may be possible is not refused
+    assert (
+        row_landing(plan, engine, FRESH, 1, budgeting(True, "error")).control is None
+    )  # a request that may be possible is not refused
 
 
 def test_a_search_ends_after_so_many_places(engine: Engine) -> None:
@@ -318,7 +320,7 @@ def test_a_search_ends_after_so_many_places(engine: Engine) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
     with pytest.raises(LimitExceeded, match="no end was found within"):
         min_tokens(plan, engine)
-    check_max_tokens(plan, engine, 5)
+    assert row_landing(plan, engine, FRESH, 5, budgeting(True, "error")).control is None
 
 
 @pytest.mark.parametrize(("schema", "size"), DIFFERENT)

@@ -16,6 +16,7 @@ import torch
 import guided
 from grammars.plan.plan import Stops
 from grammars.reasoning.levels import NATIVE_BUDGETS
+from guided.hf.generate.inputs import checked_inputs
 from guided.inspect.trace import _regions
 from guided.output.trace_records import TokenTrace, Trace, check_trace_file
 from guided.sampling import Sampling
@@ -98,7 +99,7 @@ def test_what_the_mask_removed_is_the_raw_probability_of_what_was_not_legal(
     traced: Any, demo_guide: Any, plan: Any
 ) -> None:
     """The judge: a plain forward over the answer, and the masks of a fresh state."""
-    inputs = demo_guide.inputs(["Alice is 31."], [plan], describe=True)
+    inputs = checked_inputs(demo_guide.context, ["Alice is 31."], [plan], describe=True)
     ids = [*inputs.prompt_ids[0], *traced.token_ids]
     with torch.no_grad():
         logits = demo_guide.model(torch.tensor([ids])).logits[0, len(inputs.prompt_ids[0]) - 1 : -1]
@@ -144,7 +145,7 @@ def test_the_numbers_tell_the_mask_from_bias_and_penalties(
     sampling = Sampling(**{"temperature": 0.0} | settings, seed=5, logprobs=2)
     options: dict[str, Any] = {"max_tokens": 20, "trace": True, "landing": False}  # no budget that narrows the masks
     (message,) = tiny_guide.generate(["tell me"], plans, sampling=sampling, **options)
-    prompt = tiny_guide.inputs(["tell me"], plans, describe=True).prompt_ids[0]
+    prompt = checked_inputs(tiny_guide.context, ["tell me"], plans, describe=True).prompt_ids[0]
     answer = list(message.token_ids)
     with torch.no_grad():
         logits = tiny_guide.model(torch.tensor([[*prompt, *answer]])).logits[0, len(prompt) - 1 : -1].double()

@@ -11,6 +11,7 @@ import pytest
 
 import guided
 from grammars.text_grammars.schemas import PlacedSchema, placed_schemas
+from grammars.values.constraints import Llguidance
 from grammars.values.persistent_set import Mode
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
@@ -93,8 +94,8 @@ RESPONSES: dict[str, Any] = {
     "lark, after a suffix": _lark('start: "<think>" t v\nt[suffix="</think>"]: /(.|\\n)*/\nv: JSON', EMAIL),
     "lark, after a lazy rule": _lark("start: t v\nt[lazy]: /(.|\\n)*<\\/end>/\nv: JSON", LONG),
     "lark, after a regex": _lark("start: /[^<]*<\\/end>/ JSON", MANY),
-    "llguidance": guided.Llguidance({"grammars": [{"json_schema": MANY}]}),
-    "llguidance, named": guided.Llguidance(
+    "llguidance": Llguidance({"grammars": [{"json_schema": MANY}]}),
+    "llguidance, named": Llguidance(
         {"grammars": [{"lark_grammar": 'start: "<a>" @j "</a>"'}, {"name": "j", "json_schema": EMAIL}]}
     ),
 }

@@ -219,7 +219,7 @@ STR: /'[^']*'/
 
 def test_a_query_has_a_shortest_text(demo_guide: Any) -> None:
     plan = demo_guide.plan(response_format=guided.Lark(SQL), thinking=False)
-    assert demo_guide.min_tokens(plan) <= 7
+    assert demo_guide.check(plan).min_tokens <= 7
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ def test_threads_read_masks_of_their_own(engine: Engine) -> None:
 
 
 def test_what_is_left_of_a_path_has_a_bound_of_its_tokens(engine: Engine) -> None:
-    """Never less than it has, and little more: what is left of a token counts as single symbols."""
+    """Never less than it has, and little more: the rest of a token counts as single symbols."""
     plan = plan_of(
         engine, replace(FORMAT, reasoning=None), response_format=JsonSchema({"const": {"name": "true thing"}})
     )

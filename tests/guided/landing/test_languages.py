@@ -12,6 +12,7 @@ import pytest
 
 import guided
 from grammars.text_grammars.rests import grammar_texts
+from grammars.values.constraints import Llguidance
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from guided.landing.byte_classes import Classes
@@ -123,7 +124,7 @@ LANGUAGES: dict[str, tuple[Any, list[str]]] = {
 OTHERS = {
     "in a tag": guided.StructuralTag({"type": "structural_tag", "format": {
         "type": "tag", "begin": "<c>", "end": "</c>", "content": {"type": "grammar", "grammar": C}}}),
-    "llguidance": guided.Llguidance({"grammars": [{"lark_grammar": SQL}]}),
+    "llguidance": Llguidance({"grammars": [{"lark_grammar": SQL}]}),
 }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_reasoning_before_text_has_a_small_least(engine: Engine, demo_guide: Any, request_: str) -> None:
     """No end was found in seconds: nothing but the region shows that reasoning ends where its markers are text."""
-    assert demo_guide.min_tokens(demo_guide.plan(**REQUESTS[request_])) <= (70 if "parts" in request_ else 12)
+    assert demo_guide.check(demo_guide.plan(**REQUESTS[request_])).min_tokens <= (70 if "parts" in request_ else 12)
     assert min_tokens(plan_of(engine, **REQUESTS[request_]), engine) <= (160 if "parts" in request_ else 30)
 
 
@@ -39,7 +39,7 @@ def test_reasoning_before_text_has_a_small_least(engine: Engine, demo_guide: Any
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_reasoning_ends_within_any_budget(demo_guide: Any, request_: str, seed: int) -> None:
     engine, plan = demo_guide.engine, demo_guide.plan(**REQUESTS[request_])
-    chance, least = random.Random(f"{request_} {seed}"), demo_guide.min_tokens(plan)
+    chance, least = random.Random(f"{request_} {seed}"), demo_guide.check(plan).min_tokens
     for extra in chance.sample(BUDGETS, 3):
         row = row_of(plan, engine, least + extra)
         tokens = written(row, chance, least + extra)

@@ -23,10 +23,10 @@ def nested(depth: int) -> bytes:
 BROKEN = {
     "no JSON": (b'{"mess', "body", "not JSON"),
     "not UTF-8": (b'{"a": "\xff"}', "body", "not UTF-8"),
-    "a list": (b"[1, 2]", "body", "list is no object"),
-    "a number": (b"7", "body", "int is no object"),
+    "a list": (b"[1, 2]", "body", "list is not an object"),
+    "a number": (b"7", "body", "int is not an object"),
     "nothing": (b"", "body", "not JSON"),
-    "NaN": (b'{"temperature": NaN}', "body", "NaN is no JSON number"),
+    "NaN": (b'{"temperature": NaN}', "body", "NaN is not a JSON number"),
     "a key twice": (b'{"messages": [], "messages": []}', "messages", "twice"),
     "a key twice, inside": (b'{"messages": [{"role": "user", "role": "user"}]}', "role", "twice"),
     "701 deep": (nested(701), "messages", "nested more than 700 deep"),

@@ -91,7 +91,7 @@ def test_stops_see_content_and_nothing_else(
         is_undecided = not has_call and expected[1] > len(content[:marker].encode())
         if message.stop_reason is None and is_undecided:
             continue  # the text ended inside what may still be a marker
-        assert (message.content or "") == (shown if shown.strip() else "")  # white space alone is no content
+        assert (message.content or "") == (shown if shown.strip() else "")  # white space alone is not content
         assert message.stop_reason == (content + lead).encode()[slice(*expected)].decode()
         assert message.reasoning == (reasoning or None)
 

@@ -140,7 +140,7 @@ def test_what_a_relaxed_keyword_let_through_is_marked_and_not_parsed(engine: Eng
         ('{"EN": 1, "EN": 2}', 'JSON: the key "EN" is written twice in one object'),
         ('{"x": [{"a": 1, "b": 1, "\\u0061": 1}]}', 'JSON: the key "a" is written twice in one object'),
         ('{"a": 1e999}', "JSON: the number 1e999 is larger than a double can be"),
-        ('{"a": NaN}', "not JSON: NaN is no JSON value"),
+        ('{"a": NaN}', "not JSON: NaN is not a JSON value"),
     ],
 )
 def test_what_a_reader_of_json_would_pass_over_is_marked(engine: Engine, text: str, fault: str) -> None:

@@ -38,7 +38,7 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
         return found
     try:
         return (*found, Verdict("jsonschema-rs", tuple(_violations(schema, value, documents or {}))))
-    except BaseException as error:  # a panic is no `Exception`
+    except BaseException as error:  # a panic is not an `Exception`
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         return (*found, Verdict("jsonschema-rs", None, f"{type(error).__name__}: {error}"))

@@ -268,7 +268,7 @@ def test_K8_token_formats_are_for_trusted_callers(engine: Engine, case: tuple[An
         (5, "not an object"),
         ("{", "not JSON"),
         ({"format": {"type": "xml"}}, "format.type: unknown format 'xml'; expected any_text, any_tokens"),
-        ({"format": {"type": "const_string"}}, "format.value: None is no text"),
+        ({"format": {"type": "const_string"}}, "format.value: None is not a text"),
         ({"format": {"type": "const_string", "value": "a", "valeu": 1}}, "unknown key 'valeu'; expected type, value"),
         ({"format": {"type": "sequence", "elements": []}}, "format.elements: the list is empty"),
         (

@@ -15,6 +15,8 @@ from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import Anchor
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
+from guided.hf.generate.call import read_messages
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, TokenizerError
 from special_tokens.spare import anchor_tokens
@@ -174,7 +176,7 @@ def test_prompt_plan_and_answer_agree(coder: Any, value: str) -> None:
     plan = guide.plan(tools=[TOOL], tool_choice="required")
     assert plan.anchors == (("</function>", pads[0]), ("\n</parameter>", pads[1]))
     assert plan.format.tool_calls.anchors == guide.format.tool_calls.anchors
-    prompt = guide.inputs([_history(value)], [plan]).prompt_ids[0]
+    prompt = checked_inputs(guide.context, [_history(value)], [plan]).prompt_ids[0]
     answers = [i for i, token in enumerate(prompt) if token == guide.tokens.id_of("<tool_call>")]
     begin = answers[-1]  # the one before is in the template's instructions
     end = prompt.index(guide.tokens.id_of("</tool_call>"), begin) + 1
@@ -183,8 +185,10 @@ def test_prompt_plan_and_answer_agree(coder: Any, value: str) -> None:
     assert walk(plan, guide.engine, call).is_whole
     import torch
 
-    inputs = guide.inputs(["Hi"], [plan])
-    (message,) = guide.messages(torch.tensor([[*inputs.prompt_ids[0], *call, guide.tokens.end_ids[0]]]), inputs, [plan])
+    inputs = checked_inputs(guide.context, ["Hi"], [plan])
+    (message,) = read_messages(
+        guide.context, torch.tensor([[*inputs.prompt_ids[0], *call, guide.tokens.end_ids[0]]]), inputs, [plan]
+    )
     assert [(c.name, json.loads(c.arguments)) for c in message.tool_calls] == [("f", {"a": value, "b": "x"})]
     assert message.content is None
 
@@ -195,7 +199,7 @@ def test_only_the_template_s_own_tags_of_calls_become_anchors(coder: Any) -> Non
     texts = {}
     for of in (plain, guide):
         plan = of.plan(tools=[TOOL])
-        ids = of.inputs([_history("</parameter>")], [plan]).prompt_ids[0]
+        ids = checked_inputs(of.context, [_history("</parameter>")], [plan]).prompt_ids[0]
         texts[of] = of.tokenizer.decode(ids)
         pads = [of.tokens.id_of(pad) for pad in PADS]
         # an example with two arguments in the instructions, a call with two in the history

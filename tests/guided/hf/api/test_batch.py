@@ -11,6 +11,8 @@ from transformers import BatchEncoding, LogitsProcessorList
 
 import guided
 from guided import Choice, Regex, Sampling
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidedError, PlanError, RequestError
 
 CHATS = ["hello", "tell me why it is so", "x"]
@@ -19,10 +21,10 @@ FORMAT = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required
 
 def test_a_batch_is_inputs_and_kwargs_of_one_plan_for_all_rows(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=FORMAT)
-    inputs = tiny_guide.inputs(CHATS, [plan] * 3, describe=True)
+    inputs = checked_inputs(tiny_guide.context, CHATS, [plan] * 3, describe=True)
     options = {"max_new_tokens": 30, "do_sample": False}
-    out = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, [plan] * 3))
-    judge = tiny_guide.messages(out, inputs, [plan] * 3)
+    out = tiny_guide.model.generate(**inputs, **options, **generate_kwargs(tiny_guide.context, inputs, [plan] * 3))
+    judge = read_messages(tiny_guide.context, out, inputs, [plan] * 3)
     for batch in (
         tiny_guide.batch(CHATS, response_format=FORMAT),
         tiny_guide.batch(CHATS, plan),
@@ -79,8 +81,8 @@ def test_sampling_in_the_words_of_generate(tiny_guide: Any, options: dict[str, A
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"seed": 3}, "seed: model.generate has no word for it .*torch.manual_seed"),
-        ({"trace": True}, "trace: model.generate has no word for it"),
+        ({"seed": 3}, "seed: model.generate cannot follow it .*torch.manual_seed"),
+        ({"trace": True}, "trace: model.generate cannot follow it"),
         ({"logprobs": True}, "logprobs: model.generate"),
         ({"presence_penalty": 0.5}, "presence_penalty: model.generate"),
         ({"sampling": [Sampling()] * 3}, "sampling: a sampling for each chat"),
@@ -90,15 +92,15 @@ def test_sampling_in_the_words_of_generate(tiny_guide: Any, options: dict[str, A
     ],
     ids=str,
 )
-def test_what_generate_has_no_word_for_is_refused(tiny_guide: Any, options: dict[str, Any], words: str) -> None:
+def test_what_generate_cannot_follow_is_refused(tiny_guide: Any, options: dict[str, Any], words: str) -> None:
     with pytest.raises(RequestError, match=words):
         tiny_guide.batch(CHATS, response_format=int, **options)
 
 
 def test_other_shapes_that_are_no_batch(tiny_guide: Any) -> None:
-    with pytest.raises(RequestError, match="batch: neither of chats and prompt"):
-        tiny_guide.batch(response_format=int)
-    with pytest.raises(PlanError, match="chats is one chat"):
+    with pytest.raises(PlanError, match="batch: there are no inputs; expected one plan for all rows, or inputs"):
+        tiny_guide.batch(plans=[tiny_guide.plan(response_format=int)])
+    with pytest.raises(PlanError, match="chats: this is one chat"):
         tiny_guide.batch("hello", response_format=int)
     with pytest.raises(RequestError, match="max_tokens: the plans have different limits"):
         tiny_guide.batch(CHATS[:2], [tiny_guide.plan(max_tokens=3), tiny_guide.plan(max_tokens=4)])
@@ -108,22 +110,32 @@ def test_other_shapes_that_are_no_batch(tiny_guide: Any) -> None:
 
 
 def test_prompts_of_a_tokenizer_are_bound_to_plans(tiny_guide: Any) -> None:
-    """A plain BatchEncoding, in the low-level path and in a batch."""
+    """A plain BatchEncoding, padded on either side."""
     tokenizer = tiny_guide.tokenizer
     encoding = tokenizer(["Say it", "a longer one of them"], padding=True, padding_side="left", return_tensors="pt")
     assert isinstance(encoding, BatchEncoding)
     encoding.pop("token_type_ids", None)
-    plans = [tiny_guide.plan(response_format=Choice(["yes", "no"])), None]
-    kwargs = tiny_guide.generate_kwargs(encoding, plans)
-    out = tiny_guide.model.generate(**encoding, **kwargs, max_new_tokens=9, do_sample=False)
-    assert tiny_guide.messages(out, encoding, plans)[0].content in ("yes", "no")
-    for chats in (encoding, encoding["input_ids"][1:]):
+    right = tokenizer(["Say it", "a longer one of them"], padding=True, padding_side="right", return_tensors="pt")
+    for chats in (encoding, encoding["input_ids"][1:], right):
         batch = tiny_guide.batch(chats, response_format=Choice(["yes", "no"]))
         messages = batch.messages(tiny_guide.model.generate(**batch, max_new_tokens=12, do_sample=False))
         assert {m.content for m in messages} <= {"yes", "no"}
-    right = tokenizer(["Say it", "a longer one of them"], padding=True, padding_side="right", return_tensors="pt")
-    with pytest.raises(PlanError, match="not padded on the left"):
-        tiny_guide.generate_kwargs(right, plans)
+    plans = [tiny_guide.plan(response_format=Choice(["yes", "no"])), None]
+    batch = tiny_guide.batch(encoding, plans)
+    assert batch.messages(tiny_guide.model.generate(**batch, max_new_tokens=9))[0].content in ("yes", "no")
+
+
+def test_a_batch_without_prompts_guides_any(tiny_guide: Any) -> None:
+    """As in a pipeline: one plan for every row."""
+    batch = tiny_guide.batch(response_format=Choice(["yes", "no"]), max_tokens=9)
+    assert "input_ids" not in batch
+    for chats in (CHATS, CHATS[:1]):
+        prompts = tiny_guide.batch(chats).inputs
+        output = tiny_guide.model.generate(**prompts, **batch, do_sample=False)
+        texts = tiny_guide.tokenizer.batch_decode(output[:, prompts.prompt_len :], skip_special_tokens=True)
+        assert {text.strip() for text in texts} <= {"yes", "no"}
+    with pytest.raises(PlanError, match="messages: the batch has no prompts .*guide.parse"):
+        batch.messages(output)
 
 
 def test_ids_are_read_as_the_message_that_they_are(tiny_guide: Any) -> None:
@@ -147,7 +159,7 @@ def test_ids_are_read_as_the_message_that_they_are(tiny_guide: Any) -> None:
 def test_a_model_that_is_none_is_refused_when_the_guide_is_made(tiny_guide: Any, model: Any) -> None:
     for tokenizers in ([tiny_guide.tokenizer], []):
         with pytest.raises(
-            guided.ModelError, match=r"model: \w+ is no language .* \(guided.Guide.from_pretrained\(name"
+            guided.ModelError, match=r"model: \w+ is not a language .* \(guided.Guide.from_pretrained\(name"
         ):
             guided.Guide(model, *tokenizers)
 
@@ -155,7 +167,7 @@ def test_a_model_that_is_none_is_refused_when_the_guide_is_made(tiny_guide: Any,
 def test_a_guide_needs_the_tokenizer_as_well(tiny_guide: Any) -> None:
     for tokenizers in ([None], []):
         with pytest.raises(
-            guided.TokenizerError, match=r"tokenizer: there is none; .*guided.Guide\(model, tokenizer\)"
+            guided.TokenizerError, match=r"tokenizer: no tokenizer is given; .*guided.Guide\(model, tokenizer\)"
         ):
             guided.Guide(tiny_guide.model, *tokenizers)
 

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import guided
+from guided.hf.generate.inputs import checked_inputs
 from guided.hf.options import AnswerOptions, Keywords, PlanKeywords
 from special_tokens.errors import RequestError
 
@@ -63,10 +64,10 @@ def test_generate_takes_the_keywords_of_chat(tiny_guide: Any) -> None:
 
 def test_the_format_is_described_wherever_it_answers(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=int)
-    told = tiny_guide.inputs(["hi"], [plan], describe=True).prompt_len
+    told = checked_inputs(tiny_guide.context, ["hi"], [plan], describe=True).prompt_len
     (ours,) = tiny_guide.generate(["hi"], [plan], max_tokens=3)
     assert ours.usage.prompt_tokens == tiny_guide.chat("hi", plan, max_tokens=3).usage.prompt_tokens == told
-    assert tiny_guide.inputs(["hi"], [plan]).prompt_len < told
+    assert checked_inputs(tiny_guide.context, ["hi"], [plan]).prompt_len < told
 
 
 def test_old_names_work_for_one_release_and_say_so(tiny_guide: Any) -> None:

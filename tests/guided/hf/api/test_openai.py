@@ -10,6 +10,7 @@ import pytest
 
 import guided
 from guided.hf.completing import completing
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidedError, RequestError
 
 USER = [{"role": "user", "content": "Say it."}]
@@ -104,7 +105,7 @@ def test_clients_see_where_an_answer_landed_and_may_say_otherwise(tiny_guide: An
     texts = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
     form = {"type": "json_schema", "json_schema": {"name": "o", "schema": texts | {"additionalProperties": False}}}
     plan = tiny_guide.plan(response_format=form)
-    least = tiny_guide.min_tokens(plan)
+    least = tiny_guide.check(plan).min_tokens
     body = {"messages": USER, "response_format": form, "temperature": 1.0, "seed": 1, "max_tokens": least + 3}
     message = tiny_guide.chat(USER, plan, temperature=1.0, seed=1, max_tokens=least + 3)
     (choice,) = tiny_guide.complete(body)["choices"]
@@ -171,7 +172,7 @@ def test_log_probabilities_come_with_the_text_of_their_tokens(tiny_guide: Any, s
 
 
 def test_a_call_of_a_custom_tool(tiny_guide: Any, sdk: Any) -> None:
-    """Its text is no JSON; a stream gives it whole, in the shape of a whole message."""
+    """Its text is not JSON; a stream gives it whole, in the shape of a whole message."""
     tool = {"type": "custom", "custom": {"name": "say", "format": {"type": "grammar", "grammar": {
         "syntax": "regex", "definition": "[a-c]{4}\"x"}}}}  # fmt: skip
     body = {"messages": USER, "tools": [tool], "tool_choice": "required", "temperature": 0, "max_tokens": 60}
@@ -217,7 +218,7 @@ def test_a_message_goes_back_into_the_chat_as_it_is(tiny_guide: Any, sdk: Any) -
     assert judge.tool_calls[0].function.name == "look"
     result = {"role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "seen"}
     prompts = {
-        tiny_guide.inputs([[*USER, again, result]]).prompt_ids
+        checked_inputs(tiny_guide.context, [[*USER, again, result]]).prompt_ids
         for again in (message, message.to_chat(), message.to_openai(), judge)
     }
     assert len(prompts) == 1
@@ -239,7 +240,7 @@ def test_a_message_goes_back_into_the_chat_as_it_is(tiny_guide: Any, sdk: Any) -
         ({"messages": [5]}, r"messages\[0\]: int is not a message"),
         ({"stream": "yes"}, "stream: 'yes' is not true or false"),
         ({"model": 5}, "model: int is not a name"),
-        ({"stream_options": [1]}, "stream_options: list is no object"),
+        ({"stream_options": [1]}, "stream_options: list is not an object"),
         ({"temprature": 1}, "temprature: unknown key"),
         (
             {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "objekt"}}}},
@@ -254,7 +255,7 @@ def test_bodies_that_cannot_be_answered(tiny_guide: Any, more: dict[str, Any], w
     """They are refused by the call itself, before a first chunk."""
     with pytest.raises(GuidedError, match=words):
         tiny_guide.complete(body_of("text", **{"stream": stream, **more}))
-    with pytest.raises(RequestError, match="body: list is no request"):
+    with pytest.raises(RequestError, match="body: list is not a request"):
         tiny_guide.complete([])
 
 

@@ -72,7 +72,7 @@ def test_a_prompt_without_a_plan_is_as_generate_continues_it(base_guide: Any) ->
     ids=str,
 )
 def test_a_text_cut_anywhere_plus_its_answer_parses_as_uncut(base_guide: Any, options: dict[str, Any]) -> None:
-    """The end that is written again has the same text and is no part of the message; the plain text is the judge."""
+    """The end that is written again has the same text and is not part of the message; the plain text is the judge."""
     whole = base_guide.plan(**options)
     for cut in range(1, len(TEXT) + 1):
         prompt = TEXT[:cut]
@@ -137,9 +137,9 @@ def test_healing_in_every_way_of_answering(word_guide: Any) -> None:
 @pytest.mark.parametrize(
     ("prompt", "words"),
     [
-        (5, "prompt: int is no prompt"),
-        (b"x", "prompt: bytes is no prompt"),
-        ([], "prompt: list is no prompt"),
+        (5, "prompt: int is not a prompt"),
+        (b"x", "prompt: bytes is not a prompt"),
+        ([], "prompt: list is not a prompt"),
         ([[]], r"prompt\[0\]: there is no token"),
         ("", r"prompt\[0\]: there is no token"),
         ([10**9], r"prompt\[0\]: not the prompt of this model; expected a text, or token ids below"),

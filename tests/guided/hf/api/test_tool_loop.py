@@ -213,8 +213,8 @@ def test_tools_of_others_are_run_by_call_tool(engine: Any) -> None:
 
 @pytest.mark.parametrize(("tools", "max_turns", "error", "message"), [
     ([book, LOOK], 3, ToolError, "tools.look: the tool has no Python function .*call_tool"),
-    ([book], 0, RequestError, "max_turns: 0 is no count"),
-    ([book], True, RequestError, "max_turns: True is no count"),
+    ([book], 0, RequestError, "max_turns: 0 is not a count"),
+    ([book], True, RequestError, "max_turns: True is not a count"),
     ("book", 3, ToolError, "tools: str is not a list"),
     (5, 3, ToolError, "tools: int is not a list"),
 ])  # fmt: skip
@@ -302,7 +302,7 @@ def test_only_refused_answers_are_asked_for_again(engine: Any, texts: list[str],
 
 @pytest.mark.parametrize("retries", [-1, 1.5, True, "2"])
 def test_a_wrong_number_of_retries_is_refused(tiny_guide: Any, retries: Any) -> None:
-    with pytest.raises(RequestError, match="^retries: .* is no count"):
+    with pytest.raises(RequestError, match="^retries: .* is not a count"):
         tiny_guide.chat("Go.", retries=retries)
 
 
@@ -319,7 +319,7 @@ def test_a_guide_runs_its_tools(tiny_guide: Any) -> None:
 
     run = tiny_guide.run("Go.", tools=[note], tool_choice="required", max_turns=1, max_tokens=80, temperature=0)
     assert len(seen) == 1
-    assert isinstance(run, guided.ToolRun)
+    assert isinstance(run, guided.hf.ToolRun)
     assert run.turns[0].tool_calls[0].parsed["flag"] is seen[0]
     assert (run.message.tool_calls, len(run.turns)) == ((), 2)
     options: dict[str, Any] = {"tools": [note], "tool_choice": "required", "max_tokens": 80, "temperature": 0}

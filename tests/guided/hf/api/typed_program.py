@@ -12,8 +12,8 @@ from typing import Any, TypedDict, assert_type
 from pydantic import BaseModel
 
 import guided
-from guided import Batch, Guide, Message
-from guided.hf import Stream
+from guided import Guide, Message
+from guided.hf import Batch, Stream
 from guided.hf.loop.stream import StreamEvent
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import guided
+from guided.hf import hidden_states
 from guided.hf.cache.head_input import head_input
 from guided.hf.cache.prefix_pool import PrefixPool, model_state
 from special_tokens.errors import RequestError
@@ -111,11 +112,11 @@ def test_a_chat_is_found_in_whatever_form_it_is_sent(tiny_guide: Any, same: list
         guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
         message = guide.chat(asked, temperature=0, max_tokens=5)
         guide.chat("another one", temperature=0, max_tokens=5)
-        assert guide.hidden_states(named, message).shape[0] == 1
+        assert hidden_states(guide, named, message).shape[0] == 1
         other = [*named[:-1], {"role": "user", "content": "why"}]
         assert guide.forget(other) == 0
         assert guide.forget(named) == 1
-        assert guide.cache_stats().rows == 1
+        assert guide.stats().kept.rows == 1
 
 
 def test_equal_prompts_of_different_chats_are_forgotten_by_each(tiny_guide: Any) -> None:
@@ -128,7 +129,7 @@ def test_equal_prompts_of_different_chats_are_forgotten_by_each(tiny_guide: Any)
     for chat in chats:
         guide.generate(chats, max_tokens=5, temperature=0)
         assert guide.forget(chat) == 1
-        assert guide.cache_stats().rows == 0
+        assert guide.stats().kept.rows == 0
 
 
 def test_an_empty_message_is_a_message(tiny_guide: Any) -> None:
@@ -139,7 +140,7 @@ def test_an_empty_message_is_a_message(tiny_guide: Any) -> None:
     assert guide.forget([{"role": "user", "content": ""}]) == 1
     with pytest.raises(RequestError, match=r"messages\[0\]: there is no content"):
         guide.forget([{"role": "user"}])
-    with pytest.raises(RequestError, match=r"messages\[0\]: this is no message"):
+    with pytest.raises(RequestError, match=r"messages\[0\]: this is not a message"):
         guide.forget([{"content": "hello"}])
 
 
@@ -238,14 +239,14 @@ def test_a_model_that_writes_its_buffers_keeps_nothing_and_says_why() -> None:
     layer.register_forward_hook(lambda module, *_: module.calls.add_(1) and None)
     for _ in range(2):
         assert guide.chat("tell me", temperature=0, max_tokens=5).usage.cached_tokens == 0
-    assert guide.cache_stats().rows == 0
-    assert guide.cache_stats().off == "the model changed while it answered"
+    assert guide.stats().kept.rows == 0
+    assert guide.stats().kept.off == "the model changed while it answered"
 
 
 @pytest.mark.parametrize("value", ["no", 0, None])
 def test_reuse_is_true_or_false(tiny_guide: Any, value: Any) -> None:
     for call in (tiny_guide.chat, tiny_guide.stream, lambda chat, **rest: tiny_guide.generate([chat], **rest)):
-        with pytest.raises(RequestError, match=f"reuse: {value!r} is no switch; expected True or False"):
+        with pytest.raises(RequestError, match=f"reuse: {value!r} is not a switch; expected True or False"):
             call("x", reuse=value)
 
 
@@ -253,4 +254,4 @@ def test_a_loaded_guide_has_the_room_that_was_asked_for(tmp_path: Path) -> None:
     guide = make_tiny_guide()
     for part in (guide.model, guide.tokenizer):
         part.save_pretrained(tmp_path)
-    assert guided.Guide.from_pretrained(tmp_path, cache_bytes=99).cache_stats().max_bytes == 99
+    assert guided.Guide.from_pretrained(tmp_path, cache_bytes=99).stats().kept.max_bytes == 99

@@ -220,7 +220,7 @@ def test_wrong_assistants_are_refused(tiny_guide: Any, small: Any) -> None:
             {"assistant_model": other},
             f"assistant_model: the assistant has {size + 24} tokens, the model {size}; expected",
         ),
-        ({"assistant_model": "a/name"}, "assistant_model: str is no model; expected a causal language model"),
+        ({"assistant_model": "a/name"}, "assistant_model: str is not a model; expected a causal language model"),
         (
             {"assistant_model": small, "prompt_lookup_num_tokens": 3},
             "assistant_model: prompt_lookup_num_tokens is there as well; expected one of the two",

@@ -46,7 +46,7 @@ def test_a_number_is_guessed_as_soon_as_it_has_begun(tiny_guide: Any, prompt: st
 
 def test_a_word_of_the_prompt_is_guessed_after_a_quote(tiny_guide: Any) -> None:
     draft = guessed(tiny_guide, "We met Quimby in Ulm.", '{"name": "Q', name=TEXT)
-    assert draft == "uimby"  # the name alone: what closes it ends the answer, which is no draft
+    assert draft == "uimby"  # the name alone: what closes it ends the answer, which is not a draft
 
 
 READ = "Read this:\n\nQuimby Fox of Ulm is 47 years old, her name is Bo."

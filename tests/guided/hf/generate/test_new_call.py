@@ -8,13 +8,14 @@ import pytest
 import torch
 
 from grammars.values.constraints import Regex
+from guided.hf.generate.call import generate_kwargs
 from special_tokens.errors import PlanError
 
 
 @pytest.fixture
 def session(tiny_guide: Any) -> Any:
     plan = tiny_guide.plan(response_format=Regex("[a-z]{12}"))
-    return tiny_guide.generate_kwargs(None, plan)["logits_processor"][0].session
+    return generate_kwargs(tiny_guide.context, None, plan)["logits_processor"][0].session
 
 
 def read(session: Any, ids: list[int], *, is_step: bool = True) -> list[int]:

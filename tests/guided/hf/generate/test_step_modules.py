@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from grammars.values.constraints import Regex
+from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor
+from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -61,8 +63,8 @@ def _usual(steps: Sequence[set[str]]) -> set[str]:
 @pytest.mark.parametrize(("form", "most"), [(LETTERS, 8), (NUMBERS, 8)], ids=["letters", "numbers"])
 def test_a_step_of_a_guided_row_runs_few_modules(tiny_guide: Any, form: Any, most: int, rows: int) -> None:
     plan = tiny_guide.plan(response_format=form)
-    inputs = tiny_guide.inputs(CHATS[:rows], [plan] * rows)
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan] * rows)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:rows], [plan] * rows)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan] * rows)
     with _modules_of(GuidanceProcessor.__call__, GuidanceCriteria.__call__) as steps:
         tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
     assert len(steps) >= 60  # the processor and the criterion, step by step

@@ -18,6 +18,9 @@ import pytest
 import torch
 
 import guided
+from guided.hf import hidden_states
+from guided.hf.generate.call import read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.hf.hidden.messages import with_last_states
 from guided.output.message import Message, Prompt
 from tests.cases import seeds
@@ -69,7 +72,7 @@ def test_the_states_of_any_answer_are_those_of_a_full_forward(tiny_guide: Any, m
     options["sampling"] = [some_sampling(rng) for _ in chats]
     options["prompt_lookup_num_tokens"] = rng.choice([None, 1, 8])
     plain = tiny_guide.generate(chats, plans, **options)
-    how = guided.HiddenStates(rng.choice(STRATEGIES), max_prefill_batch_size=rng.choice([1, 2, 8]))
+    how = guided.hf.HiddenStates(rng.choice(STRATEGIES), max_prefill_batch_size=rng.choice([1, 2, 8]))
     found = tiny_guide.generate(chats, plans, return_last_hidden_state=how, **options)
     for one, other in zip(found, plain, strict=True):
         assert one.token_ids == other.token_ids
@@ -100,7 +103,7 @@ def test_each_way_to_stop(tiny_guide: Any, strategy: Any, reuse: bool) -> None:
         tiny_guide.plan(response_format={"type": "array", "items": {"type": "string"}, "minItems": 4}),
     ]
     chats = [CHATS[i % len(CHATS)] for i in range(len(plans))]
-    how = guided.HiddenStates(strategy, max_prefill_batch_size=3)
+    how = guided.hf.HiddenStates(strategy, max_prefill_batch_size=3)
     sampling = guided.Sampling(temperature=1.2, seed=3, logit_bias=dict.fromkeys(ends, 1.0))
     found = tiny_guide.generate(
         chats, plans, max_tokens=40, sampling=sampling, reuse=reuse, return_last_hidden_state=how
@@ -128,7 +131,7 @@ def test_rows_that_are_decoded_step_by_step(tiny_guide: Any, monkeypatch: Any) -
     monkeypatch.setattr("guided.hf.loop.prepare.abilities_of", lambda model: guided_abilities())
     plans = [None, tiny_guide.plan(response_format=OBJECT), tiny_guide.plan(max_tokens=2)]
     for strategy in STRATEGIES:
-        how = guided.HiddenStates(strategy)
+        how = guided.hf.HiddenStates(strategy)
         for message in tiny_guide.generate(CHATS[:3], plans, max_tokens=25, return_last_hidden_state=how):
             check(tiny_guide, message)
             assert message.last_hidden_state is not None
@@ -169,11 +172,10 @@ def broken_logits(model: Any, after: int) -> Iterator[None]:
 def test_what_model_generate_returned(tiny_guide: Any, options: dict[str, Any]) -> None:
     """Of beams the chosen ones; rows that ended early and were padded; plans and none."""
     plans = [tiny_guide.plan(response_format=OBJECT), None, tiny_guide.plan(max_tokens=3)]
-    inputs = tiny_guide.inputs(CHATS[:3], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **options, **kwargs)
-    plain = tiny_guide.messages(out, inputs, plans)
-    found = tiny_guide.messages(out, inputs, plans, return_last_hidden_state=True)
+    batch = tiny_guide.batch(CHATS[:3], plans, max_tokens=40, return_last_hidden_state=True)
+    out = tiny_guide.model.generate(**batch, do_sample=False, **options)
+    plain = read_messages(tiny_guide.context, out, batch.inputs, plans)
+    found = batch.messages(out)
     assert [m.token_ids for m in found] == [m.token_ids for m in plain]
     for message in found:
         check(tiny_guide, message)
@@ -183,7 +185,7 @@ def test_output_hidden_states_of_generate_agree(tiny_guide: Any) -> None:
     """Transformers' own last step of a free answer is ``producing``."""
     options = {"sampling": guided.Sampling(temperature=0), "return_last_hidden_state": True}
     (message,) = tiny_guide.generate(["why?"], max_tokens=6, **options)
-    inputs = tiny_guide.inputs(["why?"])
+    inputs = checked_inputs(tiny_guide.context, ["why?"])
     out = tiny_guide.model.generate(
         **inputs, max_new_tokens=6, do_sample=False, output_hidden_states=True, return_dict_in_generate=True
     )
@@ -199,7 +201,7 @@ def test_output_hidden_states_of_generate_agree(tiny_guide: Any) -> None:
 def test_states_at_any_position_of_an_answer(tiny_guide: Any, keep: bool) -> None:
     rng = random.Random(keep)
     tiny_guide.forget()
-    before = tiny_guide.cache_stats()
+    before = tiny_guide.stats().kept
     for _ in range(6):
         plan = some_plan(tiny_guide, rng)
         chat = [{"role": "user", "content": rng.choice(CHATS)}]
@@ -208,13 +210,13 @@ def test_states_at_any_position_of_an_answer(tiny_guide: Any, keep: bool) -> Non
         right = judged(tiny_guide.model, ids_of(message))
         size = len(message.token_ids)
         positions = [rng.randrange(-size, size) for _ in range(rng.choice([1, 3]))]
-        equal(tiny_guide.hidden_states(chat, message, positions=positions), right[-size:][positions])
-        equal(tiny_guide.hidden_states(chat, message)[0], right[-1])
-        found = tiny_guide.hidden_states(chat, message, positions=positions, state="producing")
+        equal(hidden_states(tiny_guide, chat, message, positions=positions), right[-size:][positions])
+        equal(hidden_states(tiny_guide, chat, message)[0], right[-1])
+        found = hidden_states(tiny_guide, chat, message, positions=positions, state="producing")
         equal(found, right[-size - 1 : -1][positions])
-        equal(tiny_guide.hidden_states(chat, message, positions=range(size)), right[-size:])
+        equal(hidden_states(tiny_guide, chat, message, positions=range(size)), right[-size:])
     if not keep:
-        after = tiny_guide.cache_stats()
+        after = tiny_guide.stats().kept
         assert (after.hits, after.misses) == (before.hits, before.misses)
 
 
@@ -224,10 +226,10 @@ def test_kept_rows_are_not_computed_again(tiny_guide: Any) -> None:
     fed = []
     hook = tiny_guide.model.model.embed_tokens.register_forward_pre_hook(lambda _, given: fed.append(given[0].shape))
     try:
-        how = guided.HiddenStates("prefill")
+        how = guided.hf.HiddenStates("prefill")
         message = tiny_guide.chat("x", temperature=0, max_tokens=12, return_last_hidden_state=how)
         assert fed[-1] == (1, 2)
-        tiny_guide.hidden_states("x", message, positions=[-3, -1])
+        hidden_states(tiny_guide, "x", message, positions=[-3, -1])
         assert fed[-1] == (1, 3)
     finally:
         hook.remove()
@@ -241,7 +243,7 @@ def test_long_texts_are_computed_in_pieces(tiny_guide: Any, monkeypatch: Any) ->
     widths = []
     hook = tiny_guide.model.lm_head.register_forward_pre_hook(lambda _, given: widths.append(given[0].shape[1]))
     try:
-        equal(tiny_guide.hidden_states("x", message, positions=range(23)), right[-23:])
+        equal(hidden_states(tiny_guide, "x", message, positions=range(23)), right[-23:])
     finally:
         hook.remove()
     assert widths == [4, 4, 4, 4, 4, 3]
@@ -273,7 +275,7 @@ def test_the_states_of_each_architecture_are_those_of_its_final_norm(name: str) 
     for size in (9, 12, 10, 30, 1):
         ids = tuple(rng.randrange(3, VOCABULARY) for _ in range(6 + size))
         messages.append(Message(prompt=Prompt(ids[:6]), token_ids=ids[6:]))
-    found = with_last_states(model, messages, guided.HiddenStates(max_prefill_batch_size=2))
+    found = with_last_states(model, messages, guided.hf.HiddenStates(max_prefill_batch_size=2))
     for message in found:
         seen = []
         hook = model.get_submodule(NORMS[name]).register_forward_hook(lambda _, __, out, seen=seen: seen.append(out))
@@ -302,12 +304,12 @@ def test_answers_of_each_architecture(tiny_guide: Any, name: str, strategy: Any)
     guide = guided.Guide(ARCHITECTURES[name](vocab_size=len(tiny_guide.tokenizer)), tiny_guide.tokenizer)
     plans = [guide.plan(response_format=OBJECT), guide.plan(stop="e"), guide.plan(max_tokens=3)]
     for size in (1, 3):
-        how = guided.HiddenStates(strategy)
+        how = guided.hf.HiddenStates(strategy)
         found = guide.generate(CHATS[:size], plans[:size], max_tokens=24, return_last_hidden_state=how)
         for chat, message in zip(CHATS, found, strict=False):
             check(guide, message)
             right = judged(guide.model, ids_of(message))[-len(message.token_ids)]
-            equal(guide.hidden_states(chat, message, positions=0)[0], right)
+            equal(hidden_states(guide, chat, message, positions=0)[0], right)
 
 
 def test_a_static_cache_has_room_for_the_last_token(tiny_guide: Any, monkeypatch: Any) -> None:

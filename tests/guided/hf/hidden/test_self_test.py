@@ -12,6 +12,7 @@ import torch
 import transformers
 
 import guided
+from guided.hf import hidden_states
 from guided.hf.cache.kv_cache import RowKV
 from guided.hf.hidden.self_test import check_hidden_states
 from tests.made_up.models import ARCHITECTURES
@@ -71,7 +72,7 @@ def test_states_that_change_with_later_tokens_are_refused() -> None:
     model = transformers.LlamaForCausalLM(config).eval()
     norm = model.model.norm.forward
     model.model.norm.forward = lambda states: norm(states + states.mean(dim=1, keepdim=True))
-    with pytest.raises(guided.ModelError, match="it is no decoder: its states change with the tokens that follow"):
+    with pytest.raises(guided.ModelError, match="it is not a decoder: its states change with the tokens that follow"):
         check_hidden_states(model)
 
 
@@ -118,8 +119,8 @@ def test_forwards_of_other_threads_are_not_seen() -> None:
 # -- wrong values
 
 WRONG = [
-    ({"return_last_hidden_state": "last"}, "return_last_hidden_state: 'last' says nothing of hidden states"),
-    ({"return_last_hidden_state": 1}, "return_last_hidden_state: 1 says nothing of hidden states"),
+    ({"return_last_hidden_state": "last"}, "return_last_hidden_state: 'last' is not a way to compute hidden states"),
+    ({"return_last_hidden_state": 1}, "return_last_hidden_state: 1 is not a way to compute hidden states"),
 ]
 
 
@@ -132,25 +133,25 @@ def test_a_wrong_value_is_refused(tiny_guide: Any, options: dict[str, Any], mess
 
 def test_settings_are_checked() -> None:
     with pytest.raises(guided.RequestError, match="unknown strategy 'both'; expected auto, hybrid or prefill"):
-        guided.HiddenStates("both")  # type: ignore[arg-type]
+        guided.hf.HiddenStates("both")  # type: ignore[arg-type]
     for size in (0, -1, True, 1.5):
         with pytest.raises(guided.RequestError, match=r"max_prefill_batch_size: .* is out of range; expected an"):
-            guided.HiddenStates(max_prefill_batch_size=size)  # type: ignore[arg-type]
+            guided.hf.HiddenStates(max_prefill_batch_size=size)  # type: ignore[arg-type]
 
 
 def test_positions_and_messages_are_checked(tiny_guide: Any) -> None:
     message = tiny_guide.chat("x", max_tokens=3, temperature=0)
     for positions in (3, -4, [0, 3], [True], ["0"], 1.0, [1.5]):
         with pytest.raises(guided.RequestError, match=r"positions: .* is out of range"):
-            tiny_guide.hidden_states("x", message, positions=positions)
-    with pytest.raises(guided.RequestError, match="positions: there are none"):
-        tiny_guide.hidden_states("x", message, positions=[])
+            hidden_states(tiny_guide, "x", message, positions=positions)
+    with pytest.raises(guided.RequestError, match="positions: no position is given"):
+        hidden_states(tiny_guide, "x", message, positions=[])
     with pytest.raises(guided.RequestError, match="chat: the message answers another chat"):
-        tiny_guide.hidden_states("y", message)
+        hidden_states(tiny_guide, "y", message)
     with pytest.raises(guided.RequestError, match="state: unknown state 'last'"):
-        tiny_guide.hidden_states("x", message, state="last")
+        hidden_states(tiny_guide, "x", message, state="last")
     with pytest.raises(guided.RequestError, match="message: the message has no prompt"):
-        tiny_guide.hidden_states("x", guided.Message(token_ids=(5,)))
+        hidden_states(tiny_guide, "x", guided.Message(token_ids=(5,)))
 
 
 # -- off by default, and free

@@ -15,6 +15,7 @@ import torch
 
 import guided
 from guided.hf.cache.prefix_pool import PrefixPool, num_common
+from guided.hf.generate.inputs import checked_inputs
 from guided.hf.loop.row_loop import RowLoop, Step
 from guided.sampling import Sampling
 from special_tokens.errors import RequestError
@@ -135,7 +136,7 @@ def of_architecture(name: str, guide: Any) -> Any:
 def test_logits_with_reuse_are_those_of_a_fresh_forward(tiny_guide: Any, seen: SeenForwards, seed: int) -> None:
     guide = guided.Guide(of_architecture("llama", tiny_guide), tiny_guide.tokenizer)
     converse(guide, random.Random(seed), 20, lambda: seen.check(guide.model))
-    stats = guide.cache_stats()
+    stats = guide.stats().kept
     assert stats.hits > 10
     assert stats.reused_tokens > 300
 
@@ -147,7 +148,7 @@ def test_the_law_holds_for_every_architecture(tiny_guide: Any, seen: SeenForward
         seen.most = 3e-5  # its state sums up what single steps and longer pieces round differently
 
     def after() -> None:
-        if not guide.cache_stats().off:
+        if not guide.stats().kept.off:
             seen.check(guide.model)
         seen.choices.clear()
 
@@ -156,10 +157,10 @@ def test_the_law_holds_for_every_architecture(tiny_guide: Any, seen: SeenForward
     for turn in range(4):
         message = guide.chat(chat, temperature=1.0, seed=turn, max_tokens=9)
         after()
-        if guide.cache_stats().off:  # Mamba, and LFM2 with transformers 5.12
+        if guide.stats().kept.off:  # Mamba, and LFM2 with transformers 5.12
             assert name in ("mamba", "lfm2")
-            assert guide.cache_stats().rows == message.usage.cached_tokens == 0
-            assert "step by step" in guide.cache_stats().off or "several tokens" in guide.cache_stats().off
+            assert guide.stats().kept.rows == message.usage.cached_tokens == 0
+            assert "step by step" in guide.stats().kept.off or "several tokens" in guide.stats().kept.off
         else:
             assert message.usage.cached_tokens > 0 or turn == 0
         chat += [message.to_chat(), {"role": "user", "content": "why?"}]
@@ -169,7 +170,7 @@ def test_the_law_holds_for_every_architecture(tiny_guide: Any, seen: SeenForward
 def test_the_law_holds_for_the_embedded_model(demo_guide: Any, seen: SeenForwards) -> None:
     guide = guided.Guide(demo_guide.model, demo_guide.tokenizer)
     converse(guide, random.Random(1), 20, lambda: seen.check(guide.model))
-    assert guide.cache_stats().hits > 10
+    assert guide.stats().kept.hits > 10
 
 
 def test_a_template_that_drops_analysis_stays_right_for_20_turns(seen: SeenForwards) -> None:
@@ -185,7 +186,7 @@ def test_a_template_that_drops_analysis_stays_right_for_20_turns(seen: SeenForwa
         message = guide.chat(chat, temperature=1.0, seed=turn, max_tokens=10)
         seen.check(guide.model)
         chat.append({"role": "assistant", "content": (message.content or "x")[-9:], "reasoning_content": "dropped"})
-    assert guide.cache_stats().hits == 19
+    assert guide.stats().kept.hits == 19
 
 
 def test_a_plain_conversation_feeds_what_is_new(tiny_guide: Any) -> None:
@@ -200,7 +201,7 @@ def test_a_plain_conversation_feeds_what_is_new(tiny_guide: Any) -> None:
     try:
         for turn in range(20):
             chat.append({"role": "user", "content": text(rng)})
-            prompt = list(guide.inputs([chat]).prompt_ids[0])
+            prompt = list(checked_inputs(guide.context, [chat]).prompt_ids[0])
             shared = next((i for i, (a, b) in enumerate(zip(prompt, known, strict=False)) if a != b), len(known))
             shared = min(shared, len(known), len(prompt) - 1)
             fed.clear()
@@ -224,7 +225,7 @@ def test_three_plans_in_turn_keep_a_branch_each(tiny_guide: Any) -> None:
         chat.append({"role": "user", "content": text(rng)})
         message = guide.chat(chat, plans[turn % 3], temperature=1.0, seed=turn, max_tokens=10)
         if turn >= 3:  # its own branch has all but the last three turns
-            recent = guide.inputs([chat[-6:]]).prompt_ids[0]
+            recent = checked_inputs(guide.context, [chat[-6:]]).prompt_ids[0]
             assert message.usage.prompt_tokens - message.usage.cached_tokens <= len(recent)
         chat.append({"role": "assistant", "content": message.content or "x"})
 
@@ -253,30 +254,30 @@ def test_what_is_kept_is_bounded_counted_and_forgotten(tiny_guide: Any) -> None:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     for chat in ("one", "two", "three"):
         guide.chat(chat, temperature=0, max_tokens=5)
-    stats = guide.cache_stats()
+    stats = guide.stats().kept
     assert (stats.rows, stats.evicted) == (3, 0)
     small = guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=stats.size_bytes - 1)
     for chat in ("one", "two", "three"):
         small.chat(chat, temperature=0, max_tokens=5)
-    assert small.cache_stats().size_bytes <= small.cache_stats().max_bytes
-    assert (small.cache_stats().rows, small.cache_stats().evicted) == (2, 1)
+    assert small.stats().kept.size_bytes <= small.stats().kept.max_bytes
+    assert (small.stats().kept.rows, small.stats().kept.evicted) == (2, 1)
     assert guide.forget("two") == 1
     assert guide.forget("never said") == 0
     assert guide.forget() == 2
-    assert guide.cache_stats().size_bytes == guide.cache_stats().rows == 0
+    assert guide.stats().kept.size_bytes == guide.stats().kept.rows == 0
 
 
 def test_nothing_is_kept_where_there_is_no_room_or_no_wish(tiny_guide: Any) -> None:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=0)
     first = guide.chat("why?", temperature=0, max_tokens=5)
     assert guide.chat("why?", temperature=0, max_tokens=5).token_ids == first.token_ids
-    assert (guide.cache_stats().rows, guide.cache_stats().off) == (0, "cache_bytes is 0")
+    assert (guide.stats().kept.rows, guide.stats().kept.off) == (0, "cache_bytes is 0")
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=100)  # less than one row
     guide.chat("why?", temperature=0, max_tokens=5)
-    assert guide.cache_stats().rows == 0
+    assert guide.stats().kept.rows == 0
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     guide.chat("why?", temperature=0, max_tokens=5, reuse=False)
-    assert (guide.cache_stats().rows, guide.cache_stats().off) == (0, "")
+    assert (guide.stats().kept.rows, guide.stats().kept.off) == (0, "")
     for wrong in (-1, 1.5, "1 GB", True):
         with pytest.raises(RequestError, match="cache_bytes: .* is out of range; expected bytes, 0 or more, or None"):
             guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=wrong)
@@ -286,8 +287,8 @@ def test_a_static_cache_keeps_nothing_and_says_why(tiny_guide: Any, monkeypatch:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     monkeypatch.setattr(guide.model.generation_config, "cache_implementation", "static", raising=False)
     guide.chat("why?", temperature=0, max_tokens=5)
-    assert guide.cache_stats().rows == 0
-    assert guide.cache_stats().off == "decoded step by step: the cache is a StaticCache"
+    assert guide.stats().kept.rows == 0
+    assert guide.stats().kept.off == "decoded step by step: the cache is a StaticCache"
 
 
 def test_a_conversation_that_fills_the_context_in_mid_run_is_cut_there(tiny_guide: Any) -> None:
@@ -301,10 +302,10 @@ def test_a_conversation_that_fills_the_context_in_mid_run_is_cut_there(tiny_guid
         assert message.finish_reason == "length"
         assert message.usage.prompt_tokens + message.usage.completion_tokens == 512
         assert message.usage.cached_tokens in (0, message.usage.prompt_tokens - 1)
-    before = guide.cache_stats()
+    before = guide.stats().kept
     with pytest.raises(RequestError, match="messages: the prompt fills the context of 512 tokens"):
         guide.chat([*chat, message.to_chat(), {"role": "user", "content": "go on " * 99}], max_tokens=5)
-    assert guide.cache_stats() == before
+    assert guide.stats().kept == before
 
 
 def test_a_full_hit_feeds_one_token(tiny_guide: Any) -> None:
@@ -344,7 +345,7 @@ def test_a_run_that_breaks_off_keeps_what_the_cache_has(tiny_guide: Any, seen: S
         hook.remove()
     assert message.usage.cached_tokens == message.usage.prompt_tokens - 1
     seen.check(guide.model)
-    assert guide.cache_stats().rows == 1
+    assert guide.stats().kept.rows == 1
 
 
 def test_concurrent_turns_of_one_conversation_are_right(tiny_guide: Any) -> None:
@@ -411,12 +412,12 @@ def test_a_stream_that_is_dropped_keeps_its_row_at_once(tiny_guide: Any) -> None
         del stream
     finally:
         gc.enable()
-    assert guide.cache_stats().rows == 1
+    assert guide.stats().kept.rows == 1
     stream = guide.stream("another one", max_tokens=9, temperature=0)
     next(stream)
     with guide.context.pool._lock:
         stream.close()
-    assert guide.cache_stats().rows == 2
+    assert guide.stats().kept.rows == 2
 
 
 def test_an_answer_is_not_lost_where_its_row_cannot_be_kept(tiny_guide: Any, monkeypatch: Any, caplog: Any) -> None:
@@ -452,7 +453,7 @@ def test_a_row_that_an_error_left_half_moved_is_not_kept(tiny_guide: Any, monkey
         patch.setattr("guided.hf.loop.prepare.packs", lambda *_, **__: False)
         with pytest.raises(torch.OutOfMemoryError):
             guide.generate(["hello", "tell me why"], sampling=Sampling(temperature=1.0, n=2, seed=1), max_tokens=9)
-    assert guide.cache_stats().rows == 0
+    assert guide.stats().kept.rows == 0
 
 
 def test_a_conversation_is_forgotten_with_its_last_answer(tiny_guide: Any) -> None:
@@ -463,7 +464,7 @@ def test_a_conversation_is_forgotten_with_its_last_answer(tiny_guide: Any) -> No
     next(stream)
     assert guide.forget([*chat, message.to_chat()]) == 1
     stream.close()  # it began before
-    assert guide.cache_stats().rows == 0
+    assert guide.stats().kept.rows == 0
     for nothing in ([], [{"role": "system", "content": "x"}]):
         with pytest.raises(RequestError, match="forget: no message names a conversation"):
             guide.forget(nothing)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import guided
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidanceError, RequestError
 
 
@@ -17,7 +18,7 @@ def test_choice_probabilities_are_those_of_each_option_alone(tiny_guide: Any) ->
     choices: Sequence[str] = ["true", "tru", "a thing", "\N{GRINNING FACE}", *[f"option {i}" for i in range(40)]]
     found = tiny_guide.choice_probabilities("which?", choices, describe=False)
     plan = tiny_guide.plan(response_format={"enum": ["x"]})
-    prompt = tiny_guide.inputs(["which?"], [plan]).prompt_ids[0]
+    prompt = checked_inputs(tiny_guide.context, ["which?"], [plan]).prompt_ids[0]
     ends = sorted(tiny_guide.tokens.end_ids)
     judged = []
     for choice in choices:
@@ -104,7 +105,7 @@ def test_choice_probabilities_of_logits_that_are_no_numbers_are_an_error(
 
 @pytest.mark.parametrize("choices", [None, 3, 2.5])
 def test_choices_that_are_no_list_are_refused(tiny_guide: Any, choices: Any) -> None:
-    with pytest.raises(RequestError, match="choice: .* is no list; expected a list of texts"):
+    with pytest.raises(RequestError, match="choice: .* is not a list; expected a list of texts"):
         tiny_guide.choice_probabilities("which?", choices)
 
 

@@ -13,6 +13,8 @@ import torch
 from transformers import MambaConfig
 
 from guided.hf.cache.step_kv import StepKV
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.hf.loop.row_loop import RowLoop
 from guided.hf.loop.sampling import choose
 from guided.hf.loop.settings import token_limit
@@ -59,7 +61,7 @@ def test_greedy_tokens_are_those_of_generate(
     """Whatever the model's generation config asks for, by the way that it needs."""
     for name, value in settings.items():
         monkeypatch.setattr(tiny_guide.model.generation_config, name, value, raising=False)
-    inputs = tiny_guide.inputs(chats)
+    inputs = checked_inputs(tiny_guide.context, chats)
     judge = tiny_guide.model.generate(**inputs, max_new_tokens=90, do_sample=False)
     found = tiny_guide.generate(chats, sampling=GREEDY, max_tokens=90)
     for r, message in enumerate(found):
@@ -73,7 +75,7 @@ def test_greedy_tokens_are_those_of_generate(
 def test_free_text_costs_no_more_forwards_and_fewer_bytes_than_generate(tiny_guide: Any, rows: int) -> None:
     """Times this near to each other are held by counts (benchmarks/loop.py measures them)."""
     chats = CHATS[:1] * rows
-    inputs, forwards = tiny_guide.inputs(chats), Counter[str]()
+    inputs, forwards = checked_inputs(tiny_guide.context, chats), Counter[str]()
     options = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
 
     def ours(tokens: int) -> None:
@@ -171,10 +173,10 @@ def test_an_interrupt_leaves_nothing_in_the_guide(tiny_guide: Any) -> None:
 
 def test_greedy_tokens_are_those_of_generate_with_guidance(tiny_guide: Any) -> None:
     plans = [tiny_guide.plan(), None, tiny_guide.plan(response_format={"type": "integer"}), None]
-    inputs = tiny_guide.inputs(CHATS, plans, describe=True)
+    inputs = checked_inputs(tiny_guide.context, CHATS, plans, describe=True)
     options = {"max_new_tokens": 40, "do_sample": False}
-    judge = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
-    expected = tiny_guide.messages(judge, inputs, plans)
+    judge = tiny_guide.model.generate(**inputs, **options, **generate_kwargs(tiny_guide.context, inputs, plans))
+    expected = read_messages(tiny_guide.context, judge, inputs, plans)
     found = tiny_guide.generate(CHATS, plans, sampling=GREEDY, max_tokens=40, landing=False)
     assert [m.token_ids for m in found] == [m.token_ids for m in expected]
     assert [m.finish_reason for m in found] == [m.finish_reason for m in expected]
@@ -193,7 +195,7 @@ def test_the_streamer_gets_what_it_gets_from_generate(tiny_guide: Any) -> None:
             self.calls.append("end")
 
     judge, ours = Collector(), Collector()
-    inputs = tiny_guide.inputs(CHATS[:1])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1])
     tiny_guide.model.generate(**inputs, max_new_tokens=15, do_sample=False, streamer=judge)
     tiny_guide.generate(CHATS[:1], sampling=GREEDY, max_tokens=15, streamer=ours)
     assert ours.calls == judge.calls
@@ -285,7 +287,7 @@ def test_the_models_own_sampling_settings_hold_where_the_request_is_silent(tiny_
 def test_logprobs_are_those_of_a_fresh_forward(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format={"type": "integer"})
     messages = tiny_guide.generate(CHATS[:2], [None, plan], sampling=Sampling(temperature=0, logprobs=3), max_tokens=8)
-    inputs = tiny_guide.inputs(CHATS[:2], [None, plan], describe=True)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], [None, plan], describe=True)
     for r, message in enumerate(messages):
         assert message.logprobs is not None
         assert len(message.logprobs) == len(message.token_ids)

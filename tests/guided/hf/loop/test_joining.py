@@ -19,6 +19,7 @@ import torch
 import guided
 from guided.hf.answering import generation_of, rows_of
 from guided.hf.cache.packed_kv import PackedKV
+from guided.hf.generate.call import read_messages
 from guided.hf.loop.generation import Generation
 from guided.hf.loop.prepare import shared_loop
 from guided.hf.loop.row_loop import RowLoop
@@ -216,7 +217,7 @@ def test_equal_prompts_that_arrive_together_are_computed_once(tiny_guide: Any) -
     while not loop.is_empty:
         loop.step()
     assert last.loop_rows[0].cached == 0
-    assert guide.cache_stats().rows == 1
+    assert guide.stats().kept.rows == 1
 
 
 def test_a_prompt_is_fed_in_pieces_while_others_run(tiny_guide: Any) -> None:
@@ -281,7 +282,14 @@ def test_what_never_has_room_is_refused_at_once(tiny_guide: Any) -> None:
     one.join(loop)
     while not loop.is_empty:
         loop.step()
-    assert len(one.messages()[0].token_ids) == 3
+    assert (
+        len(
+            read_messages(
+                one.context,
+            )[0].token_ids
+        )
+        == 3
+    )
 
 
 @pytest.mark.parametrize("name", ["lfm2", "mamba"])
@@ -323,7 +331,7 @@ def test_a_model_that_raises_breaks_the_step_off_and_the_loop_can_be_closed(tiny
     loop.close()
     assert loop.is_empty
     assert not loop.rows()
-    assert guide.cache_stats().rows == 1
+    assert guide.stats().kept.rows == 1
     again = generation(guide, "tell me", {"temperature": 0, "max_tokens": 9})
     again.join(loop)
     while not loop.is_empty:

@@ -86,7 +86,7 @@ def test_a_run_that_never_comes_near_its_budget_is_unchanged_to_the_bit(tiny_gui
 
 def test_drafts_land_where_the_loop_without_them_lands(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(**REQUESTS["json"])
-    most = tiny_guide.min_tokens(plan) + 12
+    most = tiny_guide.check(plan).min_tokens + 12
     chat = 'Repeat: {"name": "aaaa", "age": 31, "tags": ["x", "y"]}'
     options = {"temperature": 1.0, "seed": 3, "max_tokens": most}
     plain = tiny_guide.chat(chat, plan, **options)
@@ -98,7 +98,7 @@ def test_drafts_land_where_the_loop_without_them_lands(tiny_guide: Any) -> None:
 
 def test_a_stream_and_a_trace_show_where_landing_began(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(**REQUESTS["json"])
-    most = tiny_guide.min_tokens(plan) + 6
+    most = tiny_guide.check(plan).min_tokens + 6
     stream = tiny_guide.stream(CHATS[0], plan, max_tokens=most, temperature=2.0, seed=1, trace=True)
     seen = [stream.landed for _ in stream]
     landed = stream.message.landed
@@ -124,7 +124,7 @@ def test_a_call_after_reasoning_that_the_budget_ended_is_the_models_own(tiny_gui
     own = landed = 0
     for tool, extra, seed in [(turn, 60, 0), (turn, 60, 1), (turn, 8, 2), (name, 2, 3), (name, 40, 4)]:
         plan = tiny_guide.plan(tools=[tool], tool_choice="required", reasoning_effort="high")
-        most = tiny_guide.min_tokens(plan) + extra
+        most = tiny_guide.check(plan).min_tokens + extra
         refused: list[tuple[int, bool]] = []
         with pytest.MonkeyPatch.context() as patch:
             note = RowSequence.note_landing
@@ -162,7 +162,7 @@ def test_without_landing_the_budget_cuts_and_nothing_is_said(tiny_guide: Any) ->
 
 def test_a_short_budget_is_said_in_a_note_or_refused_before_the_first_token(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(**REQUESTS["json"])
-    least = tiny_guide.min_tokens(plan)
+    least = tiny_guide.check(plan).min_tokens
     message = tiny_guide.chat(CHATS[0], plan, max_tokens=least - 1, temperature=2.0, seed=1)
     assert message.finish_reason == "length"
     assert message.notes[-1] == (
@@ -212,10 +212,7 @@ def test_the_least_holds_where_the_prompt_opens_the_reasoning(
     tokenizer.chat_template = CHAT_TEMPLATE.replace("assistant\n", f"assistant\n{opened}")
     guide = guided.Guide(tiny_guide.model, tokenizer)
     plan = guide.plan(response_format={"type": "object", "required": ["ok"]}, **asked)
-    least = guide.min_tokens(plan)
+    least = guide.check(plan).min_tokens
     assert guide.chat("Is it?", plan, max_tokens=least, temperature=1.0, seed=1).complete
-    guide.check_max_tokens(plan, least)
     with pytest.raises(RequestError, match=f"shortest answer found, which has {least}\\b"):
         guide.chat("Is it?", plan, max_tokens=least - 1, short_budget="error")
-    with pytest.raises(RequestError):
-        guide.check_max_tokens(plan, least - 1)

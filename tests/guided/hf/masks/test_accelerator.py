@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.bitmask import allowed_ids, num_words
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.hf.masks import accelerator as device_module
 from guided.hf.masks.accelerator import DeviceLink
 from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
@@ -40,8 +42,8 @@ def fake(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDevic
 def run(guide: Any, device: FakeDevice, names: Sequence[Any], **options: Any) -> tuple[Any, Any, list[int]]:
     """(tokens after the prompt, messages, syncs of each step) of one call on the fake device."""
     plans = [plan_of(guide, name) if isinstance(name, str) else name for name in names]
-    inputs = guide.inputs(CHATS[: len(names)], plans)
-    kwargs = guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(guide.context, CHATS[: len(names)], plans)
+    kwargs = generate_kwargs(guide.context, inputs, plans)
     marks: list[int] = []
 
     def mark(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -54,7 +56,7 @@ def run(guide: Any, device: FakeDevice, names: Sequence[Any], **options: Any) ->
     torch.manual_seed(0)
     kwargs.setdefault("logits_processor", []).append(mark)
     out = guide.model.generate(**shown, **options, **kwargs).cpu()
-    messages = guide.messages(out, inputs, plans)
+    messages = read_messages(guide.context, out, inputs, plans)
     return out[:, inputs.prompt_len :], messages, np.diff(marks).tolist()
 
 
@@ -123,12 +125,14 @@ def test_one_careless_line_is_noticed(tiny_guide: Any, fake: FakeDevice, name: s
 )
 def test_rows_and_counters_are_those_of_the_host(tiny_guide: Any, options: dict[str, Any], request: Any) -> None:
     plans = [plan_of(tiny_guide, name) if name else None for name in NAMES]
-    inputs = tiny_guide.inputs(CHATS[:3], plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:3], plans)
     torch.manual_seed(0)
     host = tiny_guide.model.generate(
-        **inputs, **{"max_new_tokens": 16, "do_sample": False} | options, **tiny_guide.generate_kwargs(inputs, plans)
+        **inputs,
+        **{"max_new_tokens": 16, "do_sample": False} | options,
+        **generate_kwargs(tiny_guide.context, inputs, plans),
     )
-    expected = tiny_guide.messages(host, inputs, plans)
+    expected = read_messages(tiny_guide.context, host, inputs, plans)
     tokens, messages, _ = run(tiny_guide, request.getfixturevalue("fake"), NAMES, **options)
     assert torch.equal(tokens, host[:, inputs.prompt_len :])
     assert [m.guidance for m in messages] == [m.guidance for m in expected]
@@ -172,14 +176,14 @@ def test_drafts_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
 def test_drafts_taken_back_on_the_device_are_those_of_the_host(tiny_guide: Any, chat: str, request: Any) -> None:
     """The token after a rejected draft was taken for the one that follows it, and the row ended with an error."""
     plans = [tiny_guide.plan()]
-    inputs = tiny_guide.inputs([chat], plans)
+    inputs = checked_inputs(tiny_guide.context, [chat], plans)
     options = {"max_new_tokens": 16, "do_sample": False, "prompt_lookup_num_tokens": 2}
-    host = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
-    (expected,) = tiny_guide.messages(host, inputs, plans)
+    host = tiny_guide.model.generate(**inputs, **options, **generate_kwargs(tiny_guide.context, inputs, plans))
+    (expected,) = read_messages(tiny_guide.context, host, inputs, plans)
     request.getfixturevalue("fake")
     shown = {key: value.to(DEVICE) for key, value in inputs.items()}
-    out = tiny_guide.model.generate(**shown, **options, **tiny_guide.generate_kwargs(inputs, plans)).cpu()
-    (message,) = tiny_guide.messages(out, inputs, plans)
+    out = tiny_guide.model.generate(**shown, **options, **generate_kwargs(tiny_guide.context, inputs, plans)).cpu()
+    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
     assert expected.error is None
     assert (message.token_ids, message.error) == (expected.token_ids, None)
     assert message.guidance == expected.guidance
@@ -187,19 +191,19 @@ def test_drafts_taken_back_on_the_device_are_those_of_the_host(tiny_guide: Any, 
 
 def test_stops_in_text_need_the_token_at_once(tiny_guide: Any, request: Any) -> None:
     """A stop sequence is found on the host: one wait a step, and the row ends on the very token."""
-    inputs = tiny_guide.inputs(CHATS[:1], plans := [tiny_guide.plan()])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans := [tiny_guide.plan()])
     free = tiny_guide.model.generate(
-        **inputs, max_new_tokens=30, do_sample=False, **tiny_guide.generate_kwargs(inputs, plans)
+        **inputs, max_new_tokens=30, do_sample=False, **generate_kwargs(tiny_guide.context, inputs, plans)
     )
-    text = tiny_guide.messages(free, inputs, plans)[0].content
+    text = read_messages(tiny_guide.context, free, inputs, plans)[0].content
     stop = next(text[i : i + 2] for i in range(3, 20) if text[i : i + 2].isascii() and text.count(text[i : i + 2]) == 1)
     plans = [tiny_guide.plan(stop=[stop])]
     request.getfixturevalue("fake")
     shown = {key: value.to(DEVICE) for key, value in inputs.items()}
     out = tiny_guide.model.generate(
-        **shown, max_new_tokens=30, do_sample=False, **tiny_guide.generate_kwargs(inputs, plans)
+        **shown, max_new_tokens=30, do_sample=False, **generate_kwargs(tiny_guide.context, inputs, plans)
     ).cpu()
-    (message,) = tiny_guide.messages(out, inputs, plans)
+    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
     assert message.stop_reason == stop
     assert message.content == text[: text.index(stop)]
     assert len(message.token_ids) == out.shape[1] - inputs.prompt_len
@@ -214,7 +218,7 @@ def test_counters_after_an_interrupted_call(
 ) -> None:
     """Those of the first call, counted on the device, were still there after an exception at the first step."""
     plans = [plan_of(tiny_guide, "json"), None]
-    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
     shown = {key: value.to(DEVICE) for key, value in inputs.items()}
     options = {"max_new_tokens": 16, "do_sample": False} | options
     calls: list[int] = []
@@ -225,17 +229,17 @@ def test_counters_after_an_interrupted_call(
             raise KeyboardInterrupt
         return scores
 
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     expected = tiny_guide.model.generate(**shown, **options, **kwargs).cpu()
-    judged = tiny_guide.messages(expected, inputs, plans)
+    judged = read_messages(tiny_guide.context, expected, inputs, plans)
     assert judged[0].guidance.overridden + judged[0].guidance.rescued > 0
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     kwargs["logits_processor"].append(interrupt)
     with pytest.raises(KeyboardInterrupt):
         tiny_guide.model.generate(**shown, **options, **kwargs)
     out = tiny_guide.model.generate(**shown, **options, **kwargs).cpu()
     assert torch.equal(out, expected)
-    assert [m.guidance for m in tiny_guide.messages(out, inputs, plans)] == [m.guidance for m in judged]
+    assert [m.guidance for m in read_messages(tiny_guide.context, out, inputs, plans)] == [m.guidance for m in judged]
 
 
 def test_our_own_loop_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:

@@ -9,6 +9,8 @@ import torch
 
 import guided
 from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from tests.conftest import make_tiny_guide
 from tests.made_up.scripts import write
 
@@ -94,9 +96,9 @@ def test_E2_what_generate_wrote_without_a_plan_is_read_by_the_format(
     name: str, text: str, wanted: Any, row: Any, request: pytest.FixtureRequest
 ) -> None:
     guide = request.getfixturevalue(name)
-    inputs = guide.inputs(["hi"], [row])
+    inputs = checked_inputs(guide.context, ["hi"], [row])
     out = torch.tensor([[*inputs.prompt_ids[0], *ids_of(guide, text)]])
-    (message,) = guide.messages(out, inputs, [row])
+    (message,) = read_messages(guide.context, out, inputs, [row])
     check(message, wanted)
 
 
@@ -140,9 +142,9 @@ def test_E2_the_scores_of_plain_rows_stay_untouched(channels: Any) -> None:
     chats = ["hi", "why so?"]
     options = {"max_new_tokens": 12, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
     for plans in ([None, None], [channels.plan(), None]):
-        inputs = channels.inputs(chats, plans)
+        inputs = checked_inputs(channels.context, chats, plans)
         judge = channels.model.generate(**inputs, **options)
-        kwargs = channels.generate_kwargs(inputs, plans)
+        kwargs = generate_kwargs(channels.context, inputs, plans)
         assert kwargs == {} or plans[0] is not None
         ours = channels.model.generate(**inputs, **options, **kwargs)
         size = min(len(ours.logits), len(judge.logits))
@@ -170,8 +172,8 @@ def test_a_stop_and_a_trace_of_a_plain_row(channels: Any) -> None:
 def test_models_without_channels_read_plain_rows_as_text() -> None:
     guide = make_tiny_guide(("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
     assert guide.context.reader is None
-    inputs = guide.inputs(["hi"])
+    inputs = checked_inputs(guide.context, ["hi"])
     assert "engine" not in vars(guide.context)  # nothing was built for them
     out = torch.tensor([[*inputs.prompt_ids[0], *ids_of(guide, "Hello!<|im_end|>")]])
-    (message,) = guide.messages(out, inputs, [None])
+    (message,) = read_messages(guide.context, out, inputs, [None])
     assert (message.reasoning, message.content) == (None, "Hello!")

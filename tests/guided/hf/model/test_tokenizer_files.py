@@ -175,7 +175,9 @@ def test_a_name_is_found_in_the_cache_of_the_hub(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     tokens, _ = described_vocabulary("somebody/tiny")
     assert tokens.fingerprint == described_vocabulary(snapshot)[0].fingerprint
-    with pytest.raises(ModelError, match="cannot load 'somebody/else': it is no folder, it is not in the hub's cache"):
+    with pytest.raises(
+        ModelError, match="cannot load 'somebody/else': it is not a folder, it is not in the hub's cache"
+    ):
         described_vocabulary("somebody/else")
 
 

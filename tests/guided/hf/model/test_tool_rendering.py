@@ -11,6 +11,7 @@ import pytest
 
 import guided
 from grammars.values.format import Format, InputNeeds, ToolCallFormat
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import TemplateError, ToolError
 from tests.conftest import CHAT_TEMPLATE, make_tiny_guide
 
@@ -66,7 +67,7 @@ def test_a_tool_without_descriptions_is_refused_by_plan(guide: Any) -> None:
         guide.plan(tools=tools)
     body = {"model": "m", "messages": [], "tools": [{"type": "function", "function": each} for each in tools]}
     with pytest.raises(ToolError, match=refused):
-        guide.plan_from_request(body)
+        guide.plan(guided.read_request(body))
 
     def get_weather(city: str) -> str:
         return city
@@ -77,7 +78,7 @@ def test_a_tool_without_descriptions_is_refused_by_plan(guide: Any) -> None:
 
 def test_what_the_template_renders_is_planned(guide: Any) -> None:
     plan = guide.plan(tools=[tool("now"), tool("get_weather", city=CITY)])
-    (ids,) = guide.inputs(["hi"], [plan]).prompt_ids
+    (ids,) = checked_inputs(guide.context, ["hi"], [plan]).prompt_ids
     assert "The city." in guide.tokenizer.decode(ids)
 
 
@@ -103,4 +104,4 @@ def test_a_template_that_renders_nothing_is_no_fault_of_the_tools() -> None:
     guide = guided.Guide(made.model, made.tokenizer, format=Format("rag", tool_calls=CALLS, inputs=NATIVE))
     plan = guide.plan(tools=[tool("f", x=BARE)])
     with pytest.raises(TemplateError, match="never"):
-        guide.inputs(["hi"], [plan])
+        checked_inputs(guide.context, ["hi"], [plan])

@@ -11,6 +11,8 @@ import torch
 
 from grammars.plan.plan import Stops
 from grammars.values.constraints import Lark
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
 from tests.guided.engine.test_engine_failure import PANICS
@@ -60,12 +62,12 @@ FAULTS: list[tuple[str, int, Any]] = [
 
 def run(guide: Any, fault: Fault | None, **options: Any) -> tuple[Any, list[Any], list[torch.Tensor]]:
     plans = [plan_of(guide, name) if name else None for name in NAMES]
-    inputs = guide.inputs(CHATS, plans)
-    kwargs, spy = with_spy(guide.generate_kwargs(inputs, plans, **options))
+    inputs = checked_inputs(guide.context, CHATS, plans)
+    kwargs, spy = with_spy(generate_kwargs(guide.context, inputs, plans, **options))
     if fault is not None:
         fault.target = inputs.session.rows[1].state
     out = guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
-    return out[:, inputs.prompt_len :], guide.messages(out, inputs, plans), spy.scores
+    return out[:, inputs.prompt_len :], read_messages(guide.context, out, inputs, plans), spy.scores
 
 
 @pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
@@ -155,11 +157,11 @@ def scripted(
     """The tokens and messages of rows that have the plan on which the engine panics after 3; None is a plain row."""
     plan = guide.plan(response_format=Lark(PANICS))
     plans = [None if text is None else plan for text in texts]
-    inputs = guide.inputs(chats[: len(texts)], plans)
-    kwargs = guide.generate_kwargs(inputs, plans, on_error=on_error)
+    inputs = checked_inputs(guide.context, chats[: len(texts)], plans)
+    kwargs = generate_kwargs(guide.context, inputs, plans, on_error=on_error)
     kwargs.setdefault("logits_processor", []).insert(0, Script(guide, texts, inputs.prompt_len))
     out = guide.model.generate(**inputs, **{"max_new_tokens": 5, "do_sample": False} | options, **kwargs)
-    return out[:, inputs.prompt_len :].tolist(), guide.messages(out, inputs, plans)
+    return out[:, inputs.prompt_len :].tolist(), read_messages(guide.context, out, inputs, plans)
 
 
 @pytest.mark.parametrize("options", [{}, {"do_sample": True}, {"prefill_chunk_size": 4}], ids=str)
@@ -254,28 +256,28 @@ def test_nan_logits_end_a_guided_row_with_an_error(tiny_guide: Any, ids: Any, on
 @pytest.mark.parametrize("stop", [None, "never written"])
 def test_nan_logits_end_a_row_of_free_text_with_an_error(tiny_guide: Any, options: dict[str, Any], stop: Any) -> None:
     plans = [tiny_guide.plan(stop=stop)]
-    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
     hook = tiny_guide.model.register_forward_hook(Poison(slice(None), 2))  # type: ignore[arg-type]
     try:
         out = tiny_guide.model.generate(
             **inputs, **{"max_new_tokens": 20, "do_sample": False} | options,
-            **tiny_guide.generate_kwargs(inputs, plans),
+            **generate_kwargs(tiny_guide.context, inputs, plans),
         )  # fmt: skip
     finally:
         hook.remove()
-    (message,) = tiny_guide.messages(out, inputs, plans)
+    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
     assert message.finish_reason == "error"
     assert "the model's logits are not numbers" in str(message.error)
     assert out.shape[1] - inputs.prompt_len < 20
-    again = tiny_guide.model.generate(**inputs, max_new_tokens=5, **tiny_guide.generate_kwargs(inputs, plans))
-    assert tiny_guide.messages(again, inputs, plans)[0].error is None
+    again = tiny_guide.model.generate(**inputs, max_new_tokens=5, **generate_kwargs(tiny_guide.context, inputs, plans))
+    assert read_messages(tiny_guide.context, again, inputs, plans)[0].error is None
 
 
 @pytest.mark.parametrize("row", [None, Stops(("never written",))], ids=["none", "stops"])
 def test_nan_logits_of_a_row_without_guidance_are_left_as_they_are(tiny_guide: Any, row: Any) -> None:
     plans = [tiny_guide.plan(), row]
-    inputs = tiny_guide.inputs(CHATS[:2], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     seen: list[bool] = []
 
     def spy(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -289,23 +291,23 @@ def test_nan_logits_of_a_row_without_guidance_are_left_as_they_are(tiny_guide: A
     finally:
         hook.remove()
     assert seen == [False, False, True, True, True, True]
-    messages = tiny_guide.messages(out, inputs, plans)
+    messages = read_messages(tiny_guide.context, out, inputs, plans)
     assert [message.error for message in messages] == [None, None]
 
 
 def test_G4_after_a_failure_the_same_objects_serve_again(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plans = [plan_of(tiny_guide, "json")]
-    inputs = tiny_guide.inputs(CHATS[:1], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     for verb, at, error in FAULTS:
         with monkeypatch.context() as patch:
             fault = Fault(patch, verb, at, error)
             fault.target = inputs.session.rows[0].state
             out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
-            (message,) = tiny_guide.messages(out, inputs, plans)
+            (message,) = read_messages(tiny_guide.context, out, inputs, plans)
             assert message.finish_reason == "error"
         out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
-        (message,) = tiny_guide.messages(out, inputs, plans)
+        (message,) = read_messages(tiny_guide.context, out, inputs, plans)
         check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
         assert message.guidance.masks == message.guidance.commits == len(message.token_ids)
 
@@ -313,11 +315,11 @@ def test_G4_after_a_failure_the_same_objects_serve_again(tiny_guide: Any, monkey
 def test_a_processor_after_ours_that_chooses_against_the_mask(tiny_guide: Any) -> None:
     """The row ends with an error at that token: what was written until then is kept."""
     plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "choice")]
-    inputs = tiny_guide.inputs(CHATS[:2], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, inputs.prompt_len + 2))
     out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
-    first, second = tiny_guide.messages(out, inputs, plans)
+    first, second = read_messages(tiny_guide.context, out, inputs, plans)
     assert isinstance(first.error, TokenRefused)
     assert "does not allow" in str(first.error)
     assert first.token_ids == tuple(out[0, inputs.prompt_len :].tolist()[:2])
@@ -326,17 +328,17 @@ def test_a_processor_after_ours_that_chooses_against_the_mask(tiny_guide: Any) -
 
 def test_G7_rollbacks_are_counted_per_call_and_may_be_limited(tiny_guide: Any) -> None:
     plans = [plan_of(tiny_guide, "json")]
-    inputs = tiny_guide.inputs(['{"ok": true, "n": 7} and {"ok": false'], plans)
+    inputs = checked_inputs(tiny_guide.context, ['{"ok": true, "n": 7} and {"ok": false'], plans)
     options = {"max_new_tokens": 40, "do_sample": False, "prompt_lookup_num_tokens": 3}
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     counts = []
     for _ in range(2):
         out = tiny_guide.model.generate(**inputs, **options, **kwargs)
-        counts.append(tiny_guide.messages(out, inputs, plans)[0].guidance.rollbacks)
+        counts.append(read_messages(tiny_guide.context, out, inputs, plans)[0].guidance.rollbacks)
     assert counts[0] == counts[1] > 3
-    kwargs = tiny_guide.generate_kwargs(inputs, plans, max_rollbacks=3)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans, max_rollbacks=3)
     out = tiny_guide.model.generate(**inputs, **options, **kwargs)
-    (message,) = tiny_guide.messages(out, inputs, plans)
+    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
     assert message.finish_reason == "error"
     assert isinstance(message.error, LimitExceeded)
     assert "at most 3 times (max_rollbacks)" in str(message.error)
@@ -347,11 +349,11 @@ def test_G3_a_panic_in_one_prompts_search_leaves_the_others_as_they_are(
     tiny_guide: Any, options: dict[str, Any]
 ) -> None:
     plan = tiny_guide.plan(response_format=Lark(PANICS))
-    inputs = tiny_guide.inputs(CHATS[:2], [plan, plan])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], [plan, plan])
     best = {first: tiny_guide.engine.tokenize(first)[0] for first in "123"}
     found = []
     for firsts in ("12", "32"):
-        kwargs = tiny_guide.generate_kwargs(inputs, [plan, plan])
+        kwargs = generate_kwargs(tiny_guide.context, inputs, [plan, plan])
 
         def prefer(input_ids: torch.Tensor, scores: torch.Tensor, firsts: str = firsts) -> torch.Tensor:
             scores = scores.clone()
@@ -364,7 +366,9 @@ def test_G3_a_panic_in_one_prompts_search_leaves_the_others_as_they_are(
         kwargs["logits_processor"].insert(0, prefer)
         torch.manual_seed(0)
         out = tiny_guide.model.generate(**inputs, **{"max_new_tokens": 6, "do_sample": False} | options, **kwargs)
-        found.append((out[:, inputs.prompt_len :].tolist(), tiny_guide.messages(out, inputs, [plan, plan])))
+        found.append(
+            (out[:, inputs.prompt_len :].tolist(), read_messages(tiny_guide.context, out, inputs, [plan, plan]))
+        )
     (tokens, messages), (other_tokens, other_messages) = found
     half = len(messages) // 2
     for r in range(half, len(messages)):

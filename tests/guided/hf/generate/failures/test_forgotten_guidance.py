@@ -1,4 +1,4 @@
-"""Text that nothing guided is no silent success: messages read off it say so."""
+"""Text that nothing guided is not a silent success: messages read off it say so."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import guided
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 
 SAID = "nothing guided this text"
 
@@ -18,15 +20,15 @@ def said(messages: list[guided.Message]) -> list[bool]:
 @pytest.mark.parametrize("made", [False, True], ids=["none were made", "made, and not passed"])
 def test_forgotten_generate_kwargs_are_a_note(tiny_guide: Any, made: bool) -> None:
     plans = [tiny_guide.plan(response_format={"enum": [1, 2]}), None, guided.Stops(["never"])]
-    inputs = tiny_guide.inputs(["a", "b", "c"], plans)
+    inputs = checked_inputs(tiny_guide.context, ["a", "b", "c"], plans)
     if made:
-        tiny_guide.generate_kwargs(inputs, plans)
+        generate_kwargs(tiny_guide.context, inputs, plans)
     out = tiny_guide.model.generate(**inputs, max_new_tokens=4, do_sample=False)
-    assert said(tiny_guide.messages(out, inputs, plans)) == [True, False, False]
+    assert said(read_messages(tiny_guide.context, out, inputs, plans)) == [True, False, False]
     out = tiny_guide.model.generate(
-        **inputs, **tiny_guide.generate_kwargs(inputs, plans), max_new_tokens=4, do_sample=False
+        **inputs, **generate_kwargs(tiny_guide.context, inputs, plans), max_new_tokens=4, do_sample=False
     )
-    assert said(tiny_guide.messages(out, inputs, plans)) == [False] * 3
+    assert said(read_messages(tiny_guide.context, out, inputs, plans)) == [False] * 3
 
 
 def test_notes_of_a_plan_are_logged_once(tiny_guide: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 import guided
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import ModelError
 from tests.guided.hf.conftest import tiny_model
 from tests.judges.generation import CHATS, check_all, check_answer, generate, plan_of
@@ -46,8 +48,8 @@ def test_a_model_that_was_resized_after_the_guides_back(tiny_guide: Any) -> None
     guide.model.resize_token_embeddings(width + 40)
     check_all(guide, ["json"], generate(guide, CHATS[:1], ["json"]))
     plans = [plan_of(guide, "choice")]
-    inputs = guide.inputs(CHATS[:1], plans)
-    processor = guide.generate_kwargs(inputs, plans)["logits_processor"][0]
+    inputs = checked_inputs(guide.context, CHATS[:1], plans)
+    processor = generate_kwargs(guide.context, inputs, plans)["logits_processor"][0]
     with pytest.raises(ModelError, match="build the guide with this very model"):
         processor(inputs["input_ids"], torch.zeros(1, 40))
 
@@ -72,11 +74,13 @@ def test_a_last_layer_wider_than_its_config(tiny_guide: Any, bound: bool) -> Non
     guide = guided.Guide(model, tiny_guide.tokenizer)
     plans = [plan_of(guide, "json")]
     for options in ({}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}):
-        inputs = guide.inputs(CHATS[:1], plans)
-        kwargs = guide.generate_kwargs(inputs, plans) if bound else guide.generate_kwargs(None, plans[0])
+        inputs = checked_inputs(guide.context, CHATS[:1], plans)
+        kwargs = (
+            generate_kwargs(guide.context, inputs, plans) if bound else generate_kwargs(guide.context, None, plans[0])
+        )
         inputs.session = kwargs["logits_processor"][0].session
         out = model.generate(**inputs, max_new_tokens=40, do_sample=False, **options, **kwargs)
-        (message,) = guide.messages(out, inputs, plans)
+        (message,) = read_messages(guide.context, out, inputs, plans)
         check_answer(guide, "json", out[0, inputs.prompt_len :].tolist(), message)
 
 
@@ -87,9 +91,9 @@ def test_G6_ids_past_the_tokenizer_write_no_text_in_plain_rows(tiny_guide: Any, 
     guide = guide_of(tiny_guide, width + 24)
     script = [*guide.engine.tokenize("One"), width + 3, *guide.engine.tokenize(" two"), width + 23, width + 3]
     script += guide.tokens.end_ids[:1]
-    inputs = guide.inputs(["hi"], [row])
+    inputs = checked_inputs(guide.context, ["hi"], [row])
     out = torch.tensor([[*inputs.prompt_ids[0], *script]])
-    (message,) = guide.messages(out, inputs, [row])
+    (message,) = read_messages(guide.context, out, inputs, [row])
     with write(guide, "hi", script):
         (ours,) = guide.generate(["hi"], [row], sampling=guided.Sampling(temperature=0), max_tokens=len(script))
         stream = guide.stream("hi", guided.Stops(["never"]), temperature=0, max_tokens=len(script))
@@ -100,5 +104,5 @@ def test_G6_ids_past_the_tokenizer_write_no_text_in_plain_rows(tiny_guide: Any, 
             f"ids {width + 3}, {width + 23} lie past the tokenizer, which ends at {width - 1}: no text",
         )
     assert "".join(texts) == "One two"
-    (clean,) = guide.messages(out[:, : inputs.prompt_len + 2], inputs, [row])
+    (clean,) = read_messages(guide.context, out[:, : inputs.prompt_len + 2], inputs, [row])
     assert clean.notes == ()

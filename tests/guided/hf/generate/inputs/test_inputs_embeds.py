@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, check_answer, greedy, plan_of
 
-MODE = ("inputs_embeds", "right", "with or without input_ids next to them; begins are bound by guide.inputs")
+MODE = ("inputs_embeds", "right", "with or without input_ids next to them; begins are bound by guide.batch")
 
 
 @pytest.mark.parametrize("with_ids", [False, True])
@@ -17,16 +19,16 @@ MODE = ("inputs_embeds", "right", "with or without input_ids next to them; begin
 def test_embeddings_give_what_ids_give(tiny_guide: Any, with_ids: bool, options: dict[str, Any]) -> None:
     names = ["json", "choice"]
     plans = [plan_of(tiny_guide, name) for name in names]
-    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
     embeds = tiny_guide.model.get_input_embeddings()(inputs["input_ids"])
     shown: dict[str, torch.Tensor] = {"inputs_embeds": embeds, "attention_mask": inputs["attention_mask"]}
     if with_ids:
         shown["input_ids"] = inputs["input_ids"]
     options = {"do_sample": False} | options
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     for _ in range(2):  # the same objects again
         out = tiny_guide.model.generate(**shown, max_new_tokens=40, **options, **kwargs)
-        messages = tiny_guide.messages(out, inputs, plans)
+        messages = read_messages(tiny_guide.context, out, inputs, plans)
         skip = inputs.prompt_len if with_ids else 0
         for r, message in enumerate(messages):
             name = names[r // (len(messages) // 2)]
@@ -37,13 +39,13 @@ def test_embeddings_give_what_ids_give(tiny_guide: Any, with_ids: bool, options:
 
 def test_embeddings_and_then_ids_with_the_same_kwargs(tiny_guide: Any) -> None:
     plans = [plan_of(tiny_guide, "json")]
-    inputs = tiny_guide.inputs(CHATS[:1], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     expected = greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
     embeds = tiny_guide.model.get_input_embeddings()(inputs["input_ids"])
     whole = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
     for shown in ({"inputs_embeds": embeds}, dict(inputs), {"inputs_embeds": embeds}):
         out = tiny_guide.model.generate(**shown, max_new_tokens=40, do_sample=False, **kwargs)
         for output in (out, whole):  # an earlier output can still be read
-            (message,) = tiny_guide.messages(output, inputs, plans)
+            (message,) = read_messages(tiny_guide.context, output, inputs, plans)
             assert list(message.token_ids) == expected

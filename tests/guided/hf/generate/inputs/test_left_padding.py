@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from guided.hf.generate.call import generate_kwargs
 from tests.judges.generation import CHATS, check_all, generate, greedy
 
-MODE = ("left padding", "right", "padding is no part of a row's history; rows are those of unpadded prompts")
+MODE = ("left padding", "right", "padding is not part of a row's history; rows are those of unpadded prompts")
 
 NAMES = ["json", "choice", "regex", "json"]
 
@@ -35,10 +36,10 @@ def test_a_prompt_padded_further_is_the_same_prompt(tiny_guide: Any) -> None:
 
     inputs, plans, out, messages = generate(tiny_guide, CHATS[:2], NAMES[:2])
     wider = {
-        "input_ids": torch.nn.functional.pad(inputs["input_ids"], (3, 0), value=tiny_guide.pad_id),
+        "input_ids": torch.nn.functional.pad(inputs["input_ids"], (3, 0), value=tiny_guide.context.pad_id),
         "attention_mask": torch.nn.functional.pad(inputs["attention_mask"], (3, 0)),
     }
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     again = tiny_guide.model.generate(**wider, max_new_tokens=40, do_sample=False, **kwargs)
     for row, message in zip(again[:, inputs.prompt_len + 3 :].tolist(), messages, strict=True):
         assert tuple(row[: len(message.token_ids)]) == message.token_ids

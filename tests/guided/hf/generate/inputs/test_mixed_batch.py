@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, check_all, generate, plan_of, with_spy
 
 MODE = ("batch of plans and plain rows", "right", "plain rows are bit-identical to a batch without guidance")
@@ -21,11 +23,11 @@ SAMPLE = {"do_sample": True, "top_k": 0, "temperature": 1.3}
 
 def run(guide: Any, names: list[str | None], **options: Any) -> tuple[torch.Tensor, list[torch.Tensor], Any]:
     plans = [plan_of(guide, name) if name else None for name in names]
-    inputs = guide.inputs(CHATS, plans)
-    kwargs, spy = with_spy(guide.generate_kwargs(inputs, plans))
+    inputs = checked_inputs(guide.context, CHATS, plans)
+    kwargs, spy = with_spy(generate_kwargs(guide.context, inputs, plans))
     torch.manual_seed(3)
     out = guide.model.generate(**inputs, max_new_tokens=24, **options, **kwargs)
-    return out[:, inputs.prompt_len :], spy.scores, guide.messages(out, inputs, plans)
+    return out[:, inputs.prompt_len :], spy.scores, read_messages(guide.context, out, inputs, plans)
 
 
 @pytest.mark.parametrize("names", MIXES, ids=str)
@@ -62,7 +64,7 @@ def test_every_guided_row_is_right(tiny_guide: Any) -> None:
 
 def test_G5_a_batch_without_any_plan_gets_nothing(tiny_guide: Any) -> None:
     """No plan, no processor, no matcher."""
-    before = tiny_guide.cache_info()
-    inputs = tiny_guide.inputs(CHATS)
-    assert tiny_guide.generate_kwargs(inputs, [None] * 4) == {}
-    assert tiny_guide.cache_info() == before
+    before = tiny_guide.stats().grammars
+    inputs = checked_inputs(tiny_guide.context, CHATS)
+    assert generate_kwargs(tiny_guide.context, inputs, [None] * 4) == {}
+    assert tiny_guide.stats().grammars == before

@@ -8,6 +8,8 @@ import pytest
 import torch
 from transformers import DynamicCache
 
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import PlanError
 from tests.judges.generation import CHATS, check_all, generate, greedy, plan_of
 
@@ -39,7 +41,9 @@ def test_every_cache_gives_the_tokens_of_greedy_search(tiny_guide: Any, options:
 
 @pytest.mark.parametrize("shown", ["full ids", "new ids"])
 def test_a_prefix_that_is_cached(tiny_guide: Any, shown: str) -> None:
-    inputs = tiny_guide.inputs(CHATS[:1], plans := [tiny_guide.plan(response_format={"type": "boolean"})])
+    inputs = checked_inputs(
+        tiny_guide.context, CHATS[:1], plans := [tiny_guide.plan(response_format={"type": "boolean"})]
+    )
     ids, size = inputs["input_ids"], inputs.prompt_len - 7
     cache = DynamicCache(config=tiny_guide.model.config)
     with torch.no_grad():
@@ -47,11 +51,11 @@ def test_a_prefix_that_is_cached(tiny_guide: Any, shown: str) -> None:
     options = {"input_ids": ids if shown == "full ids" else ids[:, size:], "attention_mask": inputs["attention_mask"]}
     out = tiny_guide.model.generate(
         **options, past_key_values=cache, max_new_tokens=20, do_sample=False,
-        **tiny_guide.generate_kwargs(inputs, plans),
+        **generate_kwargs(tiny_guide.context, inputs, plans),
     )  # fmt: skip
     expected = greedy(tiny_guide, inputs.prompt_ids[0], plans[0], 20)
     assert out[0, options["input_ids"].shape[1] :].tolist() == expected
-    (message,) = tiny_guide.messages(out, inputs, plans)
+    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
     assert message.parsed in (True, False)
     assert message.token_ids == tuple(expected)
     assert message.guidance.masks == len(expected)
@@ -62,12 +66,12 @@ def test_a_prefix_that_is_cached(tiny_guide: Any, shown: str) -> None:
 def test_new_ids_alone_in_a_batch_and_then_all_ids(tiny_guide: Any, size: int, expand: int) -> None:
     """The messages of what came out as it came out, for all outputs of the same kwargs."""
     plans = [plan_of(tiny_guide, name) for name in ("json", "choice")]
-    inputs = tiny_guide.inputs(CHATS[:2], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     options = {"max_new_tokens": 40, "do_sample": True, "top_k": 1, "num_return_sequences": expand}
     whole = tiny_guide.model.generate(**inputs, **options, **kwargs)
-    expected = [(m.content, m.token_ids) for m in tiny_guide.messages(whole, inputs, plans)]
-    assert [m.finish_reason for m in tiny_guide.messages(whole, inputs, plans)] == ["stop"] * 2 * expand
+    expected = [(m.content, m.token_ids) for m in read_messages(tiny_guide.context, whole, inputs, plans)]
+    assert [m.finish_reason for m in read_messages(tiny_guide.context, whole, inputs, plans)] == ["stop"] * 2 * expand
     ids, mask = inputs["input_ids"], inputs["attention_mask"]
     for _ in range(2):
         cache = DynamicCache(config=tiny_guide.model.config)
@@ -82,8 +86,8 @@ def test_new_ids_alone_in_a_batch_and_then_all_ids(tiny_guide: Any, size: int, e
         )
         assert out.shape[1] < whole.shape[1]
         for output in (out, whole, out):
-            messages = tiny_guide.messages(output, inputs, plans)
+            messages = read_messages(tiny_guide.context, output, inputs, plans)
             assert [(m.content, m.token_ids) for m in messages] == expected
     if size > 0:  # the last token of all prompts is the same
         with pytest.raises(PlanError, match="row 0 does not begin with the prompt"):
-            tiny_guide.messages(out.flip(0), inputs, plans)
+            read_messages(tiny_guide.context, out.flip(0), inputs, plans)

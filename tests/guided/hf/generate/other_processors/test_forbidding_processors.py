@@ -10,6 +10,8 @@ import torch
 from transformers import GenerationConfig
 
 from grammars.values.constraints import Choice
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.model import conflicts
 from special_tokens.errors import ModelError
@@ -72,14 +74,14 @@ def test_the_list_is_complete(tiny_guide: Any) -> None:
 def test_G9_the_grammar_wins(tiny_guide: Any, flag: str, mode: dict[str, Any]) -> None:
     names = list(FORMATS)
     plans = [plan_of(tiny_guide, name) for name in names]
-    inputs = tiny_guide.inputs(CHATS[:3], plans)
-    kwargs, spy = with_spy(tiny_guide.generate_kwargs(inputs, plans))
+    inputs = checked_inputs(tiny_guide.context, CHATS[:3], plans)
+    kwargs, spy = with_spy(generate_kwargs(tiny_guide.context, inputs, plans))
     torch.manual_seed(0)
     for max_new_tokens in (4, 40):
         out = tiny_guide.model.generate(
             **inputs, max_new_tokens=max_new_tokens, **mode, **flags(tiny_guide)[flag], **kwargs
         )
-        messages = tiny_guide.messages(out, inputs, plans)
+        messages = read_messages(tiny_guide.context, out, inputs, plans)
         for name, row, message in zip(names, out[:, inputs.prompt_len :].tolist(), messages, strict=True):
             check_answer(tiny_guide, name, row, message)
     assert spy.scores
@@ -94,11 +96,11 @@ def test_beams_under_such_flags(tiny_guide: Any, flag: str) -> None:
 
 def test_rescued_steps_are_counted_and_others_are_not(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=Choice(["yes"]))
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
+    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan])
     for options, rescued in (({}, 0), ({"min_new_tokens": 30}, 1), ({"suppress_tokens": letters(tiny_guide, "e")}, 1)):
         out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **options, **kwargs)
-        (message,) = tiny_guide.messages(out, inputs, [plan])
+        (message,) = read_messages(tiny_guide.context, out, inputs, [plan])
         assert (message.content, message.finish_reason) == ("yes", "stop")
         assert message.guidance.rescued == rescued
 
@@ -139,12 +141,12 @@ def test_scores_without_any_legal_token_are_an_error_and_no_accident() -> None:
 
 @pytest.mark.parametrize("ids", [[5, 6], []], ids=str)
 def test_fields_may_be_tensors(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch, ids: list[int]) -> None:
-    config = GenerationConfig(eos_token_id=tiny_guide.tokens.end_ids[0], pad_token_id=tiny_guide.pad_id)
+    config = GenerationConfig(eos_token_id=tiny_guide.tokens.end_ids[0], pad_token_id=tiny_guide.context.pad_id)
     config.suppress_tokens = torch.tensor(ids, dtype=torch.long)
     monkeypatch.setattr(tiny_guide.model, "generation_config", config)
     assert ("suppress_tokens" in conflicts.conflicts(config)) == bool(ids)
     plans = [plan_of(tiny_guide, "json")]
-    assert tiny_guide.generate_kwargs(tiny_guide.inputs(CHATS[:1], plans), plans)
+    assert generate_kwargs(tiny_guide.context, checked_inputs(tiny_guide.context, CHATS[:1], plans), plans)
 
 
 def test_fields_of_a_hub_config_are_named_once(
@@ -155,17 +157,22 @@ def test_fields_of_a_hub_config_are_named_once(
         "suppress_tokens": letters(tiny_guide, '{"y'), "min_new_tokens": 30, "no_repeat_ngram_size": 2,
         "forced_eos_token_id": end, "repetition_penalty": 1.3, "do_sample": True,
     }  # fmt: skip
-    config = GenerationConfig(eos_token_id=end, pad_token_id=tiny_guide.pad_id, **fields)
+    config = GenerationConfig(eos_token_id=end, pad_token_id=tiny_guide.context.pad_id, **fields)
     monkeypatch.setattr(tiny_guide.model, "generation_config", config)
     monkeypatch.setattr(conflicts, "_warned", set())
     with caplog.at_level(logging.WARNING, logger="guided"):
         for _ in range(2):
             plans = [plan_of(tiny_guide, "json"), None]
-            inputs = tiny_guide.inputs(CHATS[:2], plans)
+            inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
             torch.manual_seed(0)
-            out = tiny_guide.model.generate(**inputs, max_new_tokens=40, **tiny_guide.generate_kwargs(inputs, plans))
+            out = tiny_guide.model.generate(
+                **inputs, max_new_tokens=40, **generate_kwargs(tiny_guide.context, inputs, plans)
+            )
             check_answer(
-                tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), tiny_guide.messages(out, inputs, plans)[0]
+                tiny_guide,
+                "json",
+                out[0, inputs.prompt_len :].tolist(),
+                read_messages(tiny_guide.context, out, inputs, plans)[0],
             )
     (record,) = [r for r in caplog.records if "generation config sets" in r.message]
     for name in ("suppress_tokens", "min_new_tokens", "no_repeat_ngram_size", "forced_eos_token_id"):

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.sampling import Sampling
 from tests.judges.generation import CHATS, check_all, plan_of
 
@@ -27,12 +29,12 @@ OPTIONS: list[dict[str, Any]] = [
 
 def run(guide: Any, names: list[str | None], in_place: bool, **options: Any) -> tuple[Any, ...]:
     plans = [plan_of(guide, name) if name else None for name in names]
-    inputs = guide.inputs(CHATS[: len(names)], plans)
-    kwargs = guide.generate_kwargs(inputs, plans, in_place=in_place)
+    inputs = checked_inputs(guide.context, CHATS[: len(names)], plans)
+    kwargs = generate_kwargs(guide.context, inputs, plans, in_place=in_place)
     torch.manual_seed(5)
     wanted = {"return_dict_in_generate": True, "output_scores": True, "output_logits": True}
     out = guide.model.generate(**inputs, max_new_tokens=24, **wanted, **options, **kwargs)
-    return inputs, plans, out, guide.messages(out, inputs, plans)
+    return inputs, plans, out, read_messages(guide.context, out, inputs, plans)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -61,15 +63,15 @@ def test_logits_of_plain_rows_stay_and_those_of_guided_rows_are_masked(tiny_guid
 def test_other_scores_are_never_written_to_by_default(tiny_guide: Any, dtype: torch.dtype) -> None:
     """Only contiguous float32 scores without gradient are written to, and only on request."""
     plans = [plan_of(tiny_guide, "json")] * 2
-    inputs = tiny_guide.inputs(CHATS[:2], plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
     size = tiny_guide.engine.vocab_size
     one = torch.randn(1, size, generator=torch.Generator().manual_seed(0))
     given = {"own": one.repeat(2, 1).to(dtype), "shared": one.to(dtype).expand(2, size)}
-    (judge,) = tiny_guide.generate_kwargs(inputs, plans)["logits_processor"]
+    (judge,) = generate_kwargs(tiny_guide.context, inputs, plans)["logits_processor"]
     expected = judge(inputs["input_ids"], given["own"])
     for name, scores in given.items():
         before = scores.clone()
-        (processor,) = tiny_guide.generate_kwargs(inputs, plans, in_place=True)["logits_processor"]
+        (processor,) = generate_kwargs(tiny_guide.context, inputs, plans, in_place=True)["logits_processor"]
         found = processor(inputs["input_ids"], scores)
         assert torch.equal(found, expected)
         written = name == "own" and dtype is torch.float32

@@ -8,6 +8,8 @@ import pytest
 import torch
 from transformers import TextIteratorStreamer
 
+from guided.hf.generate.call import generate_kwargs
+from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, check_all, generate, plan_of
 
 MODE = ("streamers", "right", "batch 1, as transformers has them; a streamer that raises cancels")
@@ -45,8 +47,8 @@ def test_the_text_streamer_gives_the_text(tiny_guide: Any) -> None:
 
 def test_cancelling_leaves_the_objects_usable(tiny_guide: Any) -> None:
     plans = [plan_of(tiny_guide, "json")]
-    inputs = tiny_guide.inputs(CHATS[:1], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     expected = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
     for at in (1, 3):
         with pytest.raises(KeyboardInterrupt):

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, check_answer, plan_of
 
 MODE = ("an interrupted generate, then the same objects", "right", "nothing of the first call is left")
@@ -37,18 +39,18 @@ class Interrupt:
 @pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}], ids=str)
 def test_an_exception_in_mid_run_and_then_again(tiny_guide: Any, at: int, options: dict[str, Any]) -> None:
     plans = [plan_of(tiny_guide, "json")]
-    inputs = tiny_guide.inputs(CHATS[:1], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     options = {"max_new_tokens": 40, "do_sample": False} | options
-    expected = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    expected = tiny_guide.model.generate(**inputs, **options, **generate_kwargs(tiny_guide.context, inputs, plans))
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     interrupt = Interrupt(at)
     kwargs["logits_processor"].append(interrupt)
     with pytest.raises(Interrupted):
         tiny_guide.model.generate(**inputs, **options, **kwargs)
     out = tiny_guide.model.generate(**inputs, **options, **kwargs)
     assert torch.equal(out, expected)
-    (message,) = tiny_guide.messages(out, inputs, plans)
+    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
     check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
 
 
@@ -69,11 +71,15 @@ def test_counters_are_those_of_the_last_call(tiny_guide: Any, case: tuple[bool, 
     bound, place, mode, at = case
     options = COUNTED[mode]
     plans = [plan_of(tiny_guide, "json")]
-    inputs = tiny_guide.inputs(['{"ok": true, "n": 7} and {"ok": false'], plans)
+    inputs = checked_inputs(tiny_guide.context, ['{"ok": true, "n": 7} and {"ok": false'], plans)
     options = {"max_new_tokens": 40, "do_sample": False} | options
-    expected = tiny_guide.model.generate(**inputs, **options, **tiny_guide.generate_kwargs(inputs, plans))
-    (judged,) = tiny_guide.messages(expected, inputs, plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans) if bound else tiny_guide.generate_kwargs(None, plans[0])
+    expected = tiny_guide.model.generate(**inputs, **options, **generate_kwargs(tiny_guide.context, inputs, plans))
+    (judged,) = read_messages(tiny_guide.context, expected, inputs, plans)
+    kwargs = (
+        generate_kwargs(tiny_guide.context, inputs, plans)
+        if bound
+        else generate_kwargs(tiny_guide.context, None, plans[0])
+    )
     inputs.session = kwargs["logits_processor"][0].session
     interrupt = Interrupt(at)
     kwargs["logits_processor"].insert(0 if place == "before ours" else 1, interrupt)
@@ -83,7 +89,7 @@ def test_counters_are_those_of_the_last_call(tiny_guide: Any, case: tuple[bool, 
             tiny_guide.model.generate(**inputs, **options, **kwargs)
     out = tiny_guide.model.generate(**inputs, **options, **kwargs)
     assert torch.equal(out, expected)
-    (message,) = tiny_guide.messages(out, inputs, plans)
+    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
     assert message == judged
 
 
@@ -91,8 +97,8 @@ def test_counters_are_those_of_the_last_call(tiny_guide: Any, case: tuple[bool, 
 def test_a_failure_at_the_first_step_is_not_kept(tiny_guide: Any, others: bool) -> None:
     """NaN ended the guided row, the plain row made sampling raise; then the same kwargs again."""
     plans = [plan_of(tiny_guide, "json"), None]
-    inputs = tiny_guide.inputs(CHATS[:2], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     if others:
         kwargs |= {key: kwargs[key][:] for key in ("logits_processor", "stopping_criteria")}
 
@@ -107,7 +113,7 @@ def test_a_failure_at_the_first_step_is_not_kept(tiny_guide: Any, others: bool) 
     finally:
         hook.remove()
     out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
-    message = tiny_guide.messages(out, inputs, plans)[0]
+    message = read_messages(tiny_guide.context, out, inputs, plans)[0]
     check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
     assert message.guidance.masks == message.guidance.commits == len(message.token_ids)
 
@@ -115,8 +121,8 @@ def test_a_failure_at_the_first_step_is_not_kept(tiny_guide: Any, others: bool) 
 def test_G4_a_plain_call_after_guided_cancelled_and_failed_ones(tiny_guide: Any) -> None:
     """Nothing of us stays in the model: plain output is bit-identical to the first."""
     plans = [plan_of(tiny_guide, "json"), None, plan_of(tiny_guide, "choice")]
-    inputs = tiny_guide.inputs(CHATS[:3], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:3], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     options = {"max_new_tokens": 20, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
     before = tiny_guide.model.generate(**inputs, **options)
 

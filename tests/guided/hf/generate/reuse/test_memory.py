@@ -11,6 +11,8 @@ import pytest
 import torch
 
 from guided.bitmask import allocate_bitmask
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
 from tests.judges.generation import CHATS, plan_of
 
@@ -50,10 +52,10 @@ def test_a_state_grows_by_its_tokens_alone(tiny_guide: Any) -> None:
 def test_bytes_per_token_are_those_of_the_page(tiny_guide: Any, format: Any, num_tokens: int) -> None:
     """The row's own 16, and 8 of the call's history, which grows by halves."""
     plan = tiny_guide.plan(response_format=format)
-    inputs = tiny_guide.inputs(["x"], [plan])
+    inputs = checked_inputs(tiny_guide.context, ["x"], [plan])
     tiny_guide.model.generate(
         **inputs, max_new_tokens=num_tokens, min_new_tokens=num_tokens, do_sample=False,
-        **tiny_guide.generate_kwargs(inputs, [plan]),
+        **generate_kwargs(tiny_guide.context, inputs, [plan]),
     )  # fmt: skip
     assert 24 < inputs.session.memory().size_bytes / num_tokens < 32
 
@@ -61,11 +63,11 @@ def test_bytes_per_token_are_those_of_the_page(tiny_guide: Any, format: Any, num
 @pytest.mark.parametrize("steps", [700, 2000])
 def test_many_steps_of_generate(tiny_guide: Any, steps: int) -> None:
     plan = tiny_guide.plan(response_format=LONG)
-    inputs = tiny_guide.inputs(["x"], [plan])
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan])
+    inputs = checked_inputs(tiny_guide.context, ["x"], [plan])
+    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan])
     room = tiny_guide.model.config.max_position_embeddings - inputs.prompt_len
     out = tiny_guide.model.generate(**inputs, max_new_tokens=min(steps, room), do_sample=True, **kwargs)
-    (message,) = tiny_guide.messages(out, inputs, [plan])
+    (message,) = read_messages(tiny_guide.context, out, inputs, [plan])
     size = len(message.token_ids)
     assert size > 0.95 * steps
     assert message.guidance.masks == message.guidance.commits == size
@@ -83,12 +85,12 @@ def test_nothing_stays_after_the_call_and_its_kwargs_are_gone(tiny_guide: Any, o
     plan = plan_of(tiny_guide, "json")
     before = states_alive()
     for _ in range(5):
-        inputs = tiny_guide.inputs(CHATS[:1], [plan])
+        inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
         out = tiny_guide.model.generate(
             **inputs, **{"max_new_tokens": 20, "do_sample": False} | options,
-            **tiny_guide.generate_kwargs(inputs, [plan]),
+            **generate_kwargs(tiny_guide.context, inputs, [plan]),
         )  # fmt: skip
-        tiny_guide.messages(out, inputs, [plan])
+        read_messages(tiny_guide.context, out, inputs, [plan])
         memory = inputs.session.memory()
         assert (
             memory.matchers == memory.rows == max(options.get("num_beams", 1), options.get("num_return_sequences", 1))
@@ -99,8 +101,8 @@ def test_nothing_stays_after_the_call_and_its_kwargs_are_gone(tiny_guide: Any, o
 
 def test_G5_a_plain_batch_holds_nothing(tiny_guide: Any) -> None:
     before = states_alive()
-    inputs = tiny_guide.inputs(CHATS)
-    tiny_guide.model.generate(**inputs, max_new_tokens=3, **tiny_guide.generate_kwargs(inputs, [None] * 4))
+    inputs = checked_inputs(tiny_guide.context, CHATS)
+    tiny_guide.model.generate(**inputs, max_new_tokens=3, **generate_kwargs(tiny_guide.context, inputs, [None] * 4))
     assert inputs.session is None
     assert states_alive() == before
     assert torch.is_tensor(inputs["input_ids"])

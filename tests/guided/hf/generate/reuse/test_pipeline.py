@@ -13,11 +13,13 @@ import pytest
 import torch
 from transformers import LogitsProcessorList, pipeline
 
+from guided.hf.generate.call import generate_kwargs
+from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
 from special_tokens.errors import PlanError
 from tests.judges.generation import CHATS, CHOICES, FORMATS, greedy, plan_of
 
-MODE = ("text-generation pipeline", "right", "`generate_kwargs(None, plan)` guides whatever prompts come")
+MODE = ("text-generation pipeline", "right", "a batch without prompts guides whatever prompts come")
 
 MODES_OF_SEARCH: list[dict[str, Any]] = [
     {},
@@ -45,10 +47,10 @@ def texts_of(results: Any) -> list[str]:
 @pytest.mark.parametrize("name", FORMATS)
 def test_one_plan_for_all_prompts(tiny_guide: Any, pipe: Any, name: str, batch_size: int) -> None:
     plan = plan_of(tiny_guide, name)
-    kwargs = tiny_guide.generate_kwargs(None, plan)
+    kwargs = generate_kwargs(tiny_guide.context, None, plan)
     for _ in range(2):
         found = texts_of(pipe(chats(CHATS), batch_size=batch_size, **OPTIONS, **kwargs))
-        inputs = tiny_guide.inputs(CHATS, [plan] * 4)
+        inputs = checked_inputs(tiny_guide.context, CHATS, [plan] * 4)
         for ids, text in zip(inputs.prompt_ids, found, strict=True):
             assert FORMATS[name][1](text)
             tokens = greedy(tiny_guide, ids, plan)
@@ -57,7 +59,7 @@ def test_one_plan_for_all_prompts(tiny_guide: Any, pipe: Any, name: str, batch_s
 
 def test_the_next_turn_follows_the_last_answer(tiny_guide: Any, pipe: Any) -> None:
     """A prompt that continues the last prompt and answer is a new call, not more of the old one."""
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "choice"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "choice"))
     chat = chats(CHATS[:1])[0]
     for _ in range(3):
         (text,) = texts_of(pipe(chat, **OPTIONS, **kwargs))
@@ -67,7 +69,7 @@ def test_the_next_turn_follows_the_last_answer(tiny_guide: Any, pipe: Any) -> No
 
 @pytest.mark.parametrize("options", [{"num_beams": 3}, {"do_sample": True, "num_return_sequences": 3}], ids=str)
 def test_beams_and_several_answers(tiny_guide: Any, pipe: Any, options: dict[str, Any]) -> None:
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     for chat in chats(CHATS[:2]):
         for text in texts_of([pipe(chat, **OPTIONS | options, **kwargs)]):
             assert FORMATS["json"][1](text)
@@ -75,8 +77,8 @@ def test_beams_and_several_answers(tiny_guide: Any, pipe: Any, options: dict[str
 
 def test_bound_kwargs_serve_the_prompt_they_belong_to(tiny_guide: Any, pipe: Any) -> None:
     plan = plan_of(tiny_guide, "choice")
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
+    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan])
     (text,) = texts_of(pipe(chats(CHATS[:1]), **OPTIONS, **kwargs))
     assert text in CHOICES
     with pytest.raises(PlanError, match="do not end with the prompts"):
@@ -88,7 +90,7 @@ def test_bound_kwargs_serve_the_prompt_they_belong_to(tiny_guide: Any, pipe: Any
 
 def alone(guide: Any, name: str, ids: torch.Tensor, **options: Any) -> list[int]:
     """Return the tokens that a call with kwargs of its own writes after ``ids``."""
-    kwargs = guide.generate_kwargs(None, plan_of(guide, name))
+    kwargs = generate_kwargs(guide.context, None, plan_of(guide, name))
     options = {"max_new_tokens": 40, "do_sample": False} | options
     return guide.model.generate(ids, attention_mask=torch.ones_like(ids), **options, **kwargs)[
         0, ids.shape[1] :
@@ -101,7 +103,7 @@ def ids_of(guide: Any, text: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_prompts_that_begin_with_the_last_prompt(tiny_guide: Any, pipe: Any, name: str) -> None:
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, name))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, name))
     prompts = ["Hello", "Hello there", "Hello there you", "Hello", "Hello", "Hello{", 'Hello{"', "Hell"]
     found = texts_of(pipe(prompts, **OPTIONS, **kwargs))
     for prompt, text in zip(prompts, found, strict=True):
@@ -121,7 +123,7 @@ def run(guide: Any, ids: torch.Tensor, **kwargs: Any) -> torch.Tensor:
 @pytest.mark.parametrize("size", [4, 1])
 def test_a_cut_answer_that_is_the_next_prompt_goes_on(tiny_guide: Any, options: dict[str, Any], size: int) -> None:
     plan = plan_of(tiny_guide, "json")
-    kwargs = tiny_guide.generate_kwargs(None, plan)
+    kwargs = generate_kwargs(tiny_guide.context, None, plan)
     first = out = ids_of(tiny_guide, "Say")
     for _ in range(3):
         out = run(tiny_guide, out, **options, max_new_tokens=size, **kwargs)
@@ -136,7 +138,7 @@ def test_a_cut_answer_that_is_the_next_prompt_goes_on(tiny_guide: Any, options: 
 @pytest.mark.parametrize("size", [4, 1, 40])
 def test_prompts_made_of_an_output(tiny_guide: Any, options: dict[str, Any], size: int) -> None:
     """A whole answer, a token less, the prompt alone or with the first token, and longer ones."""
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     first = ids_of(tiny_guide, "Say")
     options = options | {"max_new_tokens": size}
     whole = [lambda out: out] if size == 40 else []
@@ -153,7 +155,7 @@ def test_prompts_made_of_an_output(tiny_guide: Any, options: dict[str, Any], siz
 
 
 def test_modes_one_after_the_other_over_growing_prompts(tiny_guide: Any) -> None:
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     ids = first = ids_of(tiny_guide, "Say")
     for options in [*MODES_OF_SEARCH, *reversed(MODES_OF_SEARCH)]:
         out = run(tiny_guide, ids, **options, max_new_tokens=5, **kwargs)
@@ -162,7 +164,7 @@ def test_modes_one_after_the_other_over_growing_prompts(tiny_guide: Any) -> None
 
 
 def test_embeddings_and_then_ids_without_inputs(tiny_guide: Any) -> None:
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     ids = ids_of(tiny_guide, "Say")
     expected = alone(tiny_guide, "json", ids)
     embeds = tiny_guide.model.get_input_embeddings()(ids)
@@ -178,7 +180,7 @@ def test_embeddings_and_then_ids_without_inputs(tiny_guide: Any) -> None:
 
 
 def test_after_an_interrupted_call_a_longer_prompt(tiny_guide: Any) -> None:
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     ids = ids_of(tiny_guide, "Say")
 
     def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -216,8 +218,12 @@ def test_F9_the_lists_are_plain_lists(tiny_guide: Any, case: tuple[bool, bool, s
     """Bound to its inputs or good for any; with its criterion or without it; one call after the other."""
     bound, kept, way = case
     plan = plan_of(tiny_guide, "json")
-    inputs = tiny_guide.inputs(["Say"], [plan])
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
+    inputs = checked_inputs(tiny_guide.context, ["Say"], [plan])
+    kwargs = (
+        generate_kwargs(tiny_guide.context, inputs, [plan])
+        if bound
+        else generate_kwargs(tiny_guide.context, None, plan)
+    )
     assert type(kwargs["logits_processor"]) is type(kwargs["stopping_criteria"]) is list
     other = kwargs | {"logits_processor": WAYS[way](kwargs["logits_processor"])}
     if not kept:
@@ -230,7 +236,7 @@ def test_F9_the_lists_are_plain_lists(tiny_guide: Any, case: tuple[bool, bool, s
 
 
 def test_F9_the_hooks_print_what_they_are(tiny_guide: Any) -> None:
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     hooks = [*kwargs["logits_processor"], *kwargs["stopping_criteria"]]
     assert [re.sub(r"\[.*\]", "[...]", repr(hook)) for hook in hooks] == [
         "GuidanceProcessor()",
@@ -240,12 +246,12 @@ def test_F9_the_hooks_print_what_they_are(tiny_guide: Any) -> None:
 
 @pytest.mark.parametrize("way", [copy.deepcopy, pickle.dumps])
 def test_kwargs_are_not_copied_deeply(tiny_guide: Any, way: Any) -> None:
-    with pytest.raises(PlanError, match="call guide.generate_kwargs again"):
-        way(tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json")))
+    with pytest.raises(PlanError, match="call guide.batch again"):
+        way(generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json")))
 
 
 def test_what_is_added_in_place_runs(tiny_guide: Any) -> None:
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     items, seen = kwargs["logits_processor"], []
     items += [lambda input_ids, scores: seen.append(1) or scores]
     tiny_guide.model.generate(ids_of(tiny_guide, "Say"), max_new_tokens=3, **kwargs)
@@ -254,8 +260,8 @@ def test_what_is_added_in_place_runs(tiny_guide: Any) -> None:
 
 def test_a_loop_of_ones_own_uses_the_processor_as_it_is(tiny_guide: Any) -> None:
     plan = plan_of(tiny_guide, "json")
-    inputs = tiny_guide.inputs(["Say"], [plan])
-    (processor,) = tiny_guide.generate_kwargs(inputs, [plan])["logits_processor"]
+    inputs = checked_inputs(tiny_guide.context, ["Say"], [plan])
+    (processor,) = generate_kwargs(tiny_guide.context, inputs, [plan])["logits_processor"]
     expected = alone(tiny_guide, "json", inputs["input_ids"])
     for _ in range(2):
         ids = inputs["input_ids"]
@@ -271,7 +277,7 @@ def test_what_becomes_of_the_criterion_does_not_matter(tiny_guide: Any, options:
     """Prompts that are longer than the last output, or the same prompt again, begin a call with it and without it."""
     if change == "left out" and "prompt_lookup_num_tokens" in options:
         pytest.skip("refused, see the next test")
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     first = dict(kwargs)
     if change == "copied":
         first["stopping_criteria"] = list(kwargs["stopping_criteria"])
@@ -291,10 +297,10 @@ def test_what_becomes_of_the_criterion_does_not_matter(tiny_guide: Any, options:
 
 def test_drafts_that_no_one_says_are_taken_back_are_refused(tiny_guide: Any) -> None:
     """Without inputs and without the criterion they look like a new prompt."""
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     del kwargs["stopping_criteria"]
     ids = ids_of(tiny_guide, 'Say {"ok": true, "n": 1} {"ok": true, "n": 2}')
-    with pytest.raises(PlanError, match=r"taken back.*stopping_criteria of generate_kwargs together"):
+    with pytest.raises(PlanError, match=r"taken back.*stopping_criteria of guide.batch together"):
         run(tiny_guide, ids, prompt_lookup_num_tokens=3, **kwargs)
 
 
@@ -304,11 +310,15 @@ def test_drafts_that_no_one_says_are_taken_back_are_refused(tiny_guide: Any) -> 
 def test_drafts_next_to_processors_of_others(tiny_guide: Any, drafts: str, bound: bool, text: str) -> None:
     """Candidate generators run the processors by themselves: taken-back drafts were taken for a call without us."""
     plan = plan_of(tiny_guide, "json")
-    inputs = tiny_guide.inputs([text], [plan])
+    inputs = checked_inputs(tiny_guide.context, [text], [plan])
     ids = inputs["input_ids"]
     options = {"prompt_lookup_num_tokens": 3} if drafts == "prompt_lookup" else {"assistant_model": tiny_guide.model}
     expected = alone(tiny_guide, "json", ids)
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
+    kwargs = (
+        generate_kwargs(tiny_guide.context, inputs, [plan])
+        if bound
+        else generate_kwargs(tiny_guide.context, None, plan)
+    )
     kwargs["logits_processor"] += MINE
     for _ in range(2):
         out = tiny_guide.model.generate(
@@ -324,11 +334,11 @@ def test_a_loop_that_loses_its_prompt_is_refused(tiny_guide: Any) -> None:
             input_ids = torch.cat([input_ids, scores.argmax(-1)[:, None]], dim=-1)
         return input_ids
 
-    kwargs = tiny_guide.generate_kwargs(None, plan_of(tiny_guide, "json"))
+    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     with pytest.raises(PlanError, match="does not begin with its prompt"):
         tiny_guide.model.generate(ids_of(tiny_guide, "Say a thing"), max_new_tokens=9, custom_generate=window, **kwargs)
 
 
 def test_unbound_kwargs_want_one_plan(tiny_guide: Any) -> None:
     with pytest.raises(PlanError, match="one plan for all rows"):
-        tiny_guide.generate_kwargs(None, [plan_of(tiny_guide, "json")])
+        generate_kwargs(tiny_guide.context, None, [plan_of(tiny_guide, "json")])

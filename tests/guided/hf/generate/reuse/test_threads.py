@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
 from special_tokens.errors import PlanError
 from tests.judges.generation import CHATS, check_answer, greedy, plan_of
@@ -27,10 +29,10 @@ def test_each_thread_gets_what_it_would_get_alone(tiny_guide: Any, repeats: int)
 
     def answer(job: tuple[str, str]) -> tuple[list[int], Any]:
         chat, name = job
-        inputs = tiny_guide.inputs([chat], [shared[name]])
-        kwargs = tiny_guide.generate_kwargs(inputs, [shared[name]])
+        inputs = checked_inputs(tiny_guide.context, [chat], [shared[name]])
+        kwargs = generate_kwargs(tiny_guide.context, inputs, [shared[name]])
         out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
-        (message,) = tiny_guide.messages(out, inputs, [shared[name]])
+        (message,) = read_messages(tiny_guide.context, out, inputs, [shared[name]])
         tokens = out[0, inputs.prompt_len :].tolist()
         check_answer(tiny_guide, name, tokens, message)
         return tokens, message.guidance
@@ -59,9 +61,13 @@ def test_two_calls_at_once_with_the_same_kwargs_are_not_silently_wrong(
     tiny_guide: Any, bound: bool, copied: tuple[str, ...]
 ) -> None:
     plan = plan_of(tiny_guide, "json")
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
     expected = greedy(tiny_guide, inputs.prompt_ids[0], plan)
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
+    kwargs = (
+        generate_kwargs(tiny_guide.context, inputs, [plan])
+        if bound
+        else generate_kwargs(tiny_guide.context, None, plan)
+    )
     kwargs |= {key: list(kwargs[key]) for key in copied}
     turns = Turns()
     kwargs["logits_processor"].insert(0, turns)
@@ -83,7 +89,7 @@ def test_two_calls_at_once_with_the_same_kwargs_are_not_silently_wrong(
         thread.join()
     refused = [result for result in results if isinstance(result, str)]
     assert bool(refused) == bound
-    assert all("two calls of generate use the same kwargs at once" in text for text in refused)
+    assert all("two calls of generate use the same batch at once" in text for text in refused)
     assert all(result == expected for result in results if not isinstance(result, str))
     kwargs["logits_processor"].pop(0)
     run()
@@ -92,11 +98,11 @@ def test_two_calls_at_once_with_the_same_kwargs_are_not_silently_wrong(
 
 def test_kwargs_may_go_from_thread_to_thread(tiny_guide: Any) -> None:
     plan = plan_of(tiny_guide, "json")
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
     expected = greedy(tiny_guide, inputs.prompt_ids[0], plan)
-    bound = tiny_guide.generate_kwargs(inputs, [plan])
+    bound = generate_kwargs(tiny_guide.context, inputs, [plan])
     alone = {"logits_processor": bound["logits_processor"][:]}
-    for kwargs in (bound, tiny_guide.generate_kwargs(None, plan), alone):
+    for kwargs in (bound, generate_kwargs(tiny_guide.context, None, plan), alone):
         for _ in range(3):
             with ThreadPoolExecutor(1) as pool:
                 call = pool.submit(tiny_guide.model.generate, **inputs, max_new_tokens=40, do_sample=False, **kwargs)
@@ -105,8 +111,8 @@ def test_kwargs_may_go_from_thread_to_thread(tiny_guide: Any) -> None:
 
 def test_of_two_calls_that_began_together_the_first_is_refused(tiny_guide: Any) -> None:
     plan = plan_of(tiny_guide, "json")
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
-    session = tiny_guide.generate_kwargs(inputs, [plan])["stopping_criteria"][0].session
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
+    session = generate_kwargs(tiny_guide.context, inputs, [plan])["stopping_criteria"][0].session
     ids, width = inputs["input_ids"], tiny_guide.engine.vocab_size
     token = GuidanceState(plan, tiny_guide.engine).ff_tokens()[0]
     longer = torch.cat([ids, torch.tensor([[token]])], dim=-1)
@@ -114,7 +120,7 @@ def test_of_two_calls_that_began_together_the_first_is_refused(tiny_guide: Any) 
         assert session.read(ids, width)
         assert other.submit(session.read, ids.clone(), width).result()
         for shown in (None, width):
-            with pytest.raises(PlanError, match="two calls of generate use the same kwargs at once"):
+            with pytest.raises(PlanError, match="two calls of generate use the same batch at once"):
                 session.read(longer, shown)
         assert other.submit(session.read, longer, width).result()
 
@@ -123,8 +129,8 @@ def test_of_two_calls_that_began_together_the_first_is_refused(tiny_guide: Any) 
 def test_threads_with_other_prompts_share_kwargs_without_inputs(tiny_guide: Any, options: dict[str, Any]) -> None:
     """Each thread gets what fresh kwargs give, also where it comes back with its answer as a prompt."""
     plan = plan_of(tiny_guide, "json")
-    shared = tiny_guide.generate_kwargs(None, plan)
-    prompts = [tiny_guide.inputs([chat])["input_ids"] for chat in CHATS[:4]]
+    shared = generate_kwargs(tiny_guide.context, None, plan)
+    prompts = [checked_inputs(tiny_guide.context, [chat])["input_ids"] for chat in CHATS[:4]]
 
     def answer(ids: torch.Tensor, kwargs: dict[str, Any]) -> torch.Tensor:
         out: torch.Tensor = tiny_guide.model.generate(
@@ -133,9 +139,9 @@ def test_threads_with_other_prompts_share_kwargs_without_inputs(tiny_guide: Any,
         return out
 
     def two_turns(ids: torch.Tensor, *, is_shared: bool = True) -> list[list[int]]:
-        first = answer(ids, shared if is_shared else tiny_guide.generate_kwargs(None, plan))
+        first = answer(ids, shared if is_shared else generate_kwargs(tiny_guide.context, None, plan))
         again = torch.cat([first[:1], ids], dim=-1)
-        second = answer(again, shared if is_shared else tiny_guide.generate_kwargs(None, plan))
+        second = answer(again, shared if is_shared else generate_kwargs(tiny_guide.context, None, plan))
         return [*first.tolist(), *second.tolist()]
 
     expected = [two_turns(ids, is_shared=False) for ids in prompts]

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.call import generate_kwargs
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import ModelError
 from tests.guided.hf.conftest import tiny_model
 from tests.judges.generation import CHATS, FORMATS, check_all, generate, greedy, plan_of
@@ -100,9 +102,9 @@ def test_another_tokenizer_without_inputs(tiny_guide: Any, foreigner: tuple[Any,
     """The assistant's prompt comes first: it was taken for ours."""
     model, tokenizer = foreigner
     plan = plan_of(tiny_guide, name)
-    kwargs = tiny_guide.generate_kwargs(None, plan)
+    kwargs = generate_kwargs(tiny_guide.context, None, plan)
     for chat in CHATS[:2]:
-        inputs = tiny_guide.inputs([chat], [plan])
+        inputs = checked_inputs(tiny_guide.context, [chat], [plan])
         out = tiny_guide.model.generate(
             **inputs, max_new_tokens=40, do_sample=False, assistant_model=model,
             tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tokenizer, **kwargs,
@@ -122,8 +124,12 @@ def padded_assistant(tiny_guide: Any) -> Any:
 @pytest.mark.parametrize("bound", [True, False])
 def test_a_padded_vocabulary(tiny_guide: Any, padded_assistant: Any, bound: bool) -> None:
     plan = plan_of(tiny_guide, "json")
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
+    kwargs = (
+        generate_kwargs(tiny_guide.context, inputs, [plan])
+        if bound
+        else generate_kwargs(tiny_guide.context, None, plan)
+    )
     for _ in range(2):
         out = tiny_guide.model.generate(
             **inputs, max_new_tokens=40, do_sample=False, assistant_model=padded_assistant,
@@ -136,9 +142,13 @@ def test_a_padded_vocabulary(tiny_guide: Any, padded_assistant: Any, bound: bool
 def test_kwargs_for_a_model_of_another_width_are_refused(tiny_guide: Any, padded_assistant: Any, bound: bool) -> None:
     """Not taken for an assistant's scores and left unmasked."""
     plan = plan_of(tiny_guide, "json")
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan]) if bound else tiny_guide.generate_kwargs(None, plan)
-    others = tiny_guide.inputs(["something else"])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
+    kwargs = (
+        generate_kwargs(tiny_guide.context, inputs, [plan])
+        if bound
+        else generate_kwargs(tiny_guide.context, None, plan)
+    )
+    others = checked_inputs(tiny_guide.context, ["something else"])
     for options in ({}, {"num_beams": 2}, {"prompt_lookup_num_tokens": 2}):
         with pytest.raises(ModelError, match=r"scores are \d+ wide.*the guide was made with"):
             padded_assistant.generate(**others, max_new_tokens=9, do_sample=False, **options, **kwargs)

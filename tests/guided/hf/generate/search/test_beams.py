@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, CHOICES, FORMATS, check_answer, generate, judge_kwargs, plan_of, replay
 
 MODE = ("beam search", "right", "beams are found again by their tokens; a search wider than the language ends early")
@@ -61,7 +63,9 @@ def test_all_returned_beams_are_legal_and_ordered(tiny_guide: Any, early_stoppin
 def test_a_mixed_batch_of_beams(tiny_guide: Any) -> None:
     names = ["json", None, "choice", "regex"]
     (inputs, _plans, out, messages), _ = both(tiny_guide, CHATS, names, num_beams=3)
-    plain = tiny_guide.model.generate(**tiny_guide.inputs(CHATS), max_new_tokens=40, do_sample=False, num_beams=3)
+    plain = tiny_guide.model.generate(
+        **checked_inputs(tiny_guide.context, CHATS), max_new_tokens=40, do_sample=False, num_beams=3
+    )
     for r, name in enumerate(names):
         row = out.sequences[r, inputs.prompt_len :].tolist()
         if name is None:
@@ -90,12 +94,12 @@ def test_one_sentence_only(tiny_guide: Any) -> None:
     from grammars.values.constraints import Choice
 
     plan = tiny_guide.plan(response_format=Choice(["only this"]))
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
     out = tiny_guide.model.generate(
         **inputs, max_new_tokens=30, num_beams=4, num_return_sequences=2, do_sample=False,
-        **tiny_guide.generate_kwargs(inputs, [plan]),
+        **generate_kwargs(tiny_guide.context, inputs, [plan]),
     )  # fmt: skip
-    first, second = tiny_guide.messages(out, inputs, [plan])
+    first, second = read_messages(tiny_guide.context, out, inputs, [plan])
     assert (first.content, first.finish_reason) == ("only this", "stop")
     assert second.finish_reason == "error" or second.content == "only this"
 
@@ -105,7 +109,7 @@ def test_ends_that_generate_does_not_know(tiny_guide: Any) -> None:
     (inputs, plans, out, _), _ = both(tiny_guide, CHATS[:1], ["choice"], num_beams=3)
     without = tiny_guide.model.generate(
         **inputs, max_new_tokens=40, num_beams=3, do_sample=False, eos_token_id=None, return_dict_in_generate=True,
-        output_scores=True, **tiny_guide.generate_kwargs(inputs, plans),
+        output_scores=True, **generate_kwargs(tiny_guide.context, inputs, plans),
     )  # fmt: skip
     size = inputs.prompt_len
     ours = finished(tiny_guide, plans[0], out.sequences[0, size:].tolist())
@@ -131,8 +135,8 @@ def test_beams_cut_by_max_new_tokens_are_legal_prefixes(tiny_guide: Any) -> None
 def test_states_are_forked_and_never_more_than_beams(tiny_guide: Any) -> None:
     """Resynchronisation takes the nearest beam: each step commits one token per beam and replays none."""
     plans = [plan_of(tiny_guide, "json")]
-    inputs = tiny_guide.inputs(CHATS[:1], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     held = []
 
     def watch(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:

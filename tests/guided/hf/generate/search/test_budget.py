@@ -10,6 +10,8 @@ import pytest
 import torch
 
 import guided
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from guided.inspect.shortest import min_tokens
 from special_tokens.errors import RequestError
 from tests.cases import seeds
@@ -49,11 +51,11 @@ def test_answers_are_whole(tiny_guide: Any, name: str, seed: int) -> None:
     plans = [plan] if is_drafted else [plan, None]
     for extra in (0, 1, 4, 9) if seed else (0, 4):
         most = min_tokens(plan, tiny_guide.engine) + extra
-        inputs = tiny_guide.inputs(chats, plans)
+        inputs = checked_inputs(tiny_guide.context, chats, plans)
         torch.manual_seed(seed)
-        kwargs = tiny_guide.generate_kwargs(inputs, plans, max_tokens=most)
+        kwargs = generate_kwargs(tiny_guide.context, inputs, plans, max_tokens=most)
         out = tiny_guide.model.generate(**inputs, **options, **kwargs)
-        messages = tiny_guide.messages(out, inputs, plans)
+        messages = read_messages(tiny_guide.context, out, inputs, plans)
         for message in messages if is_drafted else messages[: len(messages) // 2]:
             assert message.finish_reason == "stop", (extra, message.content, message.error)
             assert len(message.token_ids) <= most
@@ -76,11 +78,11 @@ def test_no_token_leads_into_a_trap(tiny_guide: Any, trap: str, name: str, seed:
     options = dict(SEARCHES[name])
     if options.get("assistant_model") is ...:
         options["assistant_model"] = make_tiny_guide(seed=7).model
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
     torch.manual_seed(seed)
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan], max_tokens=min_tokens(plan, tiny_guide.engine) + 300)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan], max_tokens=min_tokens(plan, tiny_guide.engine) + 300)
     out = tiny_guide.model.generate(**inputs, **options, **kwargs)
-    for message in tiny_guide.messages(out, inputs, [plan]):
+    for message in read_messages(tiny_guide.context, out, inputs, [plan]):
         assert message.finish_reason == "stop", (message.content, message.notes, message.error)
 
 
@@ -90,8 +92,10 @@ def test_tokens_that_are_tried_far_from_the_budget_are_those_without_landing(tin
     plan = tiny_guide.plan(response_format=pairs, thinking=False)
     found = []
     for landing in (True, False):
-        inputs = tiny_guide.inputs(CHATS[:1], [plan])
-        kwargs = tiny_guide.generate_kwargs(inputs, [plan], max_tokens=600, landing=landing) | {"max_new_tokens": 60}
+        inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
+        kwargs = generate_kwargs(tiny_guide.context, inputs, [plan], max_tokens=600, landing=landing) | {
+            "max_new_tokens": 60
+        }
         torch.manual_seed(3)
         out = tiny_guide.model.generate(**inputs, **SEARCHES[name], **kwargs)
         found.append(out.tolist())
@@ -101,11 +105,11 @@ def test_tokens_that_are_tried_far_from_the_budget_are_those_without_landing(tin
 def test_greedy_tokens_are_those_of_our_own_loop(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=SCHEMA, thinking=False)
     most = min_tokens(plan, tiny_guide.engine) + 8
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
     out = tiny_guide.model.generate(
-        **inputs, do_sample=False, **tiny_guide.generate_kwargs(inputs, [plan], max_tokens=most)
+        **inputs, do_sample=False, **generate_kwargs(tiny_guide.context, inputs, [plan], max_tokens=most)
     )
-    (found,) = tiny_guide.messages(out, inputs, [plan])
+    (found,) = read_messages(tiny_guide.context, out, inputs, [plan])
     (own,) = tiny_guide.generate(CHATS[:1], [plan], temperature=0.0, max_tokens=most, describe=False)
     assert found.token_ids == own.token_ids
     assert found.landed == own.landed
@@ -114,11 +118,11 @@ def test_greedy_tokens_are_those_of_our_own_loop(tiny_guide: Any) -> None:
 def test_kwargs_without_inputs_land_as_well(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=SCHEMA, thinking=False)
     most = min_tokens(plan, tiny_guide.engine) + 3
-    kwargs = tiny_guide.generate_kwargs(None, plan, max_tokens=most)
-    inputs = tiny_guide.inputs(CHATS[:1], [plan])
+    kwargs = generate_kwargs(tiny_guide.context, None, plan, max_tokens=most)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
     for _ in range(2):
         out = tiny_guide.model.generate(**inputs, do_sample=True, **kwargs)
-        (message,) = tiny_guide.messages(out, inputs, [plan])
+        (message,) = read_messages(tiny_guide.context, out, inputs, [plan])
         jsonschema.validate(json.loads(message.content or ""), SCHEMA)
 
 
@@ -137,4 +141,4 @@ def test_a_batch_lands_by_its_max_tokens(tiny_guide: Any) -> None:
 
 def test_a_limit_that_is_none_is_refused(tiny_guide: Any) -> None:
     with pytest.raises(RequestError, match="max_tokens: 0 is out of range; expected an integer of 1 or more"):
-        tiny_guide.generate_kwargs(None, tiny_guide.plan(), max_tokens=0)
+        generate_kwargs(tiny_guide.context, None, tiny_guide.plan(), max_tokens=0)

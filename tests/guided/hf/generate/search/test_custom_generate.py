@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.call import generate_kwargs
+from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, check_all, generate, greedy, plan_of
 
 MODE = ("custom_generate callables", "right", "with our stopping criterion or without it")
@@ -50,8 +52,8 @@ def test_a_loop_of_a_tutorial(tiny_guide: Any, with_criteria: bool, buffered: bo
 
 def test_without_criterion_the_same_kwargs_serve_again(tiny_guide: Any) -> None:
     plans = [plan_of(tiny_guide, "json")]
-    inputs = tiny_guide.inputs(CHATS[:1], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
     options = {"max_new_tokens": 40, "custom_generate": simple_loop, "with_criteria": False}
     first = tiny_guide.model.generate(**inputs, **options, **kwargs)
     assert torch.equal(tiny_guide.model.generate(**inputs, **options, **kwargs), first)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, FORMATS, check_all, generate, greedy, plan_of
 
 MODE = ("greedy", "right", "the tokens of a search by whole forwards and a fresh state per token")
@@ -34,10 +36,10 @@ def test_once_one_mask_one_sample_one_commit_per_token(tiny_guide: Any, name: st
 
 def test_G1_once_over_two_hundred_steps(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format={"type": "array", "items": {"type": "integer"}, "minItems": 150})
-    inputs = tiny_guide.inputs(CHATS[:2], [plan, plan])
-    kwargs = tiny_guide.generate_kwargs(inputs, [plan, plan])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:2], [plan, plan])
+    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan, plan])
     out = tiny_guide.model.generate(**inputs, max_new_tokens=200, do_sample=False, **kwargs)
-    for message in tiny_guide.messages(out, inputs, [plan, plan]):
+    for message in read_messages(tiny_guide.context, out, inputs, [plan, plan]):
         assert (message.guidance.masks, message.guidance.commits) == (200, 200)
         assert message.finish_reason == "length"
 
@@ -59,7 +61,7 @@ def test_a_plan_from_another_guide_is_refused_before_the_first_token(tiny_guide:
     from special_tokens.errors import PlanError
 
     foreign = compose(Parts(), tokens=plain_engine.tokens, format=tiny_guide.format)
-    inputs = tiny_guide.inputs(CHATS[:1])
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1])
     with pytest.raises(PlanError, match="belongs to vocabulary"):
-        tiny_guide.generate_kwargs(inputs, [foreign])
+        generate_kwargs(tiny_guide.context, inputs, [foreign])
     assert plan_of(tiny_guide, "choice").fingerprint == tiny_guide.tokens.fingerprint

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, check_all, generate, judge_kwargs
 
 MODE = ("classifier-free guidance (guidance_scale)", "right", "the mask applies to the mixed scores")
@@ -15,7 +16,7 @@ MODE = ("classifier-free guidance (guidance_scale)", "right", "the mask applies 
 @pytest.mark.parametrize("scale", [0.5, 1.7, 4.0])
 @pytest.mark.parametrize("name", ["json", "regex"])
 def test_the_mixture_is_masked(tiny_guide: Any, name: str, scale: float) -> None:
-    negative = tiny_guide.inputs(["do not say a thing"])["input_ids"]
+    negative = checked_inputs(tiny_guide.context, ["do not say a thing"])["input_ids"]
     options = {"guidance_scale": scale, "negative_prompt_ids": negative}
     result = inputs, plans, out, _ = generate(tiny_guide, CHATS[:1], [name], **options)
     check_all(tiny_guide, [name], result)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import PlanError
 from tests.judges.generation import CHATS, check_all, generate, plan_of
 
@@ -28,10 +30,10 @@ def test_every_row_of_every_prompt_is_right(tiny_guide: Any) -> None:
 
 def test_expand_may_be_said_and_then_holds(tiny_guide: Any) -> None:
     plans = [plan_of(tiny_guide, "choice")]
-    inputs = tiny_guide.inputs(CHATS[:1], plans)
-    kwargs = tiny_guide.generate_kwargs(inputs, plans, expand=2)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
+    kwargs = generate_kwargs(tiny_guide.context, inputs, plans, expand=2)
     options = {"max_new_tokens": 20, "do_sample": True}
     out = tiny_guide.model.generate(**inputs, **options, num_return_sequences=2, **kwargs)
-    assert all(m.error is None for m in tiny_guide.messages(out, inputs, plans))
+    assert all(m.error is None for m in read_messages(tiny_guide.context, out, inputs, plans))
     with pytest.raises(PlanError, match="3 rows are generated, 2 were planned"):
         tiny_guide.model.generate(**inputs, **options, num_return_sequences=3, **kwargs)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, check_all, check_answer, generate, plan_of, with_spy
 
 MODE = ("sampling", "right", "temperature, top-k, top-p, min-p and the rest act on the legal tokens")
@@ -27,12 +29,12 @@ NAMES = ["json", "choice", "regex", "json"]
 @pytest.mark.parametrize("warpers", WARPERS, ids=str)
 def test_every_sampled_row_is_legal(tiny_guide: Any, warpers: dict[str, Any]) -> None:
     plans = [plan_of(tiny_guide, name) for name in NAMES]
-    inputs = tiny_guide.inputs(CHATS, plans)
-    kwargs, spy = with_spy(tiny_guide.generate_kwargs(inputs, plans))
+    inputs = checked_inputs(tiny_guide.context, CHATS, plans)
+    kwargs, spy = with_spy(generate_kwargs(tiny_guide.context, inputs, plans))
     for seed in range(4):
         torch.manual_seed(seed)
         out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=True, **warpers, **kwargs)
-        messages = tiny_guide.messages(out, inputs, plans)
+        messages = read_messages(tiny_guide.context, out, inputs, plans)
         for name, row, message in zip(NAMES, out[:, inputs.prompt_len :].tolist(), messages, strict=True):
             check_answer(tiny_guide, name, row, message)
             guidance = message.guidance
@@ -43,10 +45,10 @@ def test_every_sampled_row_is_legal(tiny_guide: Any, warpers: dict[str, Any]) ->
 def test_top_k_keeps_legal_tokens(tiny_guide: Any) -> None:
     """The mask comes before the warpers: ``top_k=2`` leaves two legal tokens wherever there are two."""
     plans = [plan_of(tiny_guide, "regex")]
-    inputs = tiny_guide.inputs(CHATS[:1], plans)
+    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
     out = tiny_guide.model.generate(
         **inputs, max_new_tokens=1, do_sample=True, top_k=2, output_scores=True, return_dict_in_generate=True,
-        **tiny_guide.generate_kwargs(inputs, plans),
+        **generate_kwargs(tiny_guide.context, inputs, plans),
     )  # fmt: skip
     kept = torch.nonzero(out.scores[0][0] > float("-inf")).flatten().tolist()
     assert len(kept) == 2

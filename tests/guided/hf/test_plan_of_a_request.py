@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import guided
+from guided import read_request
 from special_tokens.errors import GrammarError, RequestError
 
 TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
@@ -25,20 +26,20 @@ SCHEMA = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": [
     ],
 )
 def test_a_body_gives_the_plan_of_the_same_arguments(tiny_guide: Any, body: dict[str, Any], options: dict[str, Any]):
-    assert tiny_guide.plan_from_request({"messages": [], "model": "m", **body}) == tiny_guide.plan(**options)
+    assert tiny_guide.plan(read_request({"messages": [], "model": "m", **body})) == tiny_guide.plan(**options)
 
 
 def test_an_equal_body_finds_its_plan_again(tiny_guide: Any):
     body = {"structured_outputs": {"json": SCHEMA}, "user": "u", "stop": ["q"]}
-    plan = tiny_guide.plan_from_request(body)
-    assert tiny_guide.plan_from_request(copy.deepcopy(body)) is plan
-    assert tiny_guide.plan_from_request({**body, "stop": ["r"]}) is not plan
+    plan = tiny_guide.plan(read_request(body))
+    assert tiny_guide.plan(read_request(copy.deepcopy(body))) is plan
+    assert tiny_guide.plan(read_request({**body, "stop": ["r"]})) is not plan
     assert plan.ignored == ("user",)
 
 
 @pytest.mark.parametrize("choice", [["left", "right"], ["</think>", "<|im_end|>"], ["é\n"]])
 def test_what_was_asked_for_is_written(tiny_guide: Any, choice: list[str]):
-    plan = tiny_guide.plan_from_request({"structured_outputs": {"choice": choice}, "max_tokens": 60})
+    plan = tiny_guide.plan(read_request({"structured_outputs": {"choice": choice}, "max_tokens": 60}))
     message = tiny_guide.chat("x", plan, temperature=0)
     assert message.content in choice
     assert message.finish_reason == "stop"
@@ -46,13 +47,17 @@ def test_what_was_asked_for_is_written(tiny_guide: Any, choice: list[str]):
 
 def test_refusals_come_before_any_token(tiny_guide: Any):
     with pytest.raises(RequestError, match="temperature: -1 is out of range"):
-        tiny_guide.plan_from_request({"temperature": -1})
+        tiny_guide.plan(read_request({"temperature": -1}))
     with pytest.raises(RequestError, match="who_knows: unknown key"):
-        tiny_guide.plan_from_request({"who_knows": 1})
-    assert tiny_guide.plan_from_request({"who_knows": 1}, ignore_unknown=True).ignored == ("who_knows",)
+        tiny_guide.plan(read_request({"who_knows": 1}))
+    assert tiny_guide.plan(read_request({"who_knows": 1}, ignore_unknown=True)).ignored == ("who_knows",)
+    with pytest.raises(RequestError, match="plan: dict is not a request that was read; .*guided.read_request"):
+        tiny_guide.plan({"temperature": 1})
+    with pytest.raises(RequestError, match="plan: a request together with keywords"):
+        tiny_guide.plan(read_request({}), stop="x")
     body = {"structured_outputs": {"grammar": "start: <|im_start|>"}}
     with pytest.raises(GrammarError, match="structured_outputs.grammar line 1, column 8: .* writes a token"):
-        tiny_guide.plan_from_request(body)
-    assert tiny_guide.plan_from_request(body, trusted=True).response.kind == "lark"
+        tiny_guide.plan(read_request(body))
+    assert tiny_guide.plan(read_request(body, trusted=True)).response.kind == "lark"
     with pytest.raises(GrammarError, match="the grammar does not compile"):  # what only the engine knows
-        tiny_guide.plan_from_request({"structured_outputs": {"grammar": r"start: /\bx/"}})
+        tiny_guide.plan(read_request({"structured_outputs": {"grammar": r"start: /\bx/"}}))
