@@ -20,14 +20,14 @@ def costliest_pattern_place(plan: Plan) -> str:
 
     Without a pattern it is the response format's place; "" where there is no response format.
     """
-    found: list[tuple[int, str]] = []
+    patterns: list[tuple[int, str]] = []
     response = plan.response
     if response is not None:
-        found.append((0, "response_format"))
-        found += _patterns(response.schema, "response_format")
+        patterns.append((0, "response_format"))
+        patterns += _patterns(response.schema, "response_format")
     for tool in plan.tools:
-        found += _patterns(tool.parameters, f"tools.{tool.name}.parameters")
-    return max(found, key=lambda pair: pair[0], default=(0, ""))[1]
+        patterns += _patterns(tool.parameters, f"tools.{tool.name}.parameters")
+    return max(patterns, key=lambda pair: pair[0], default=(0, ""))[1]
 
 
 def _patterns(schema: Any, place: str) -> Iterator[tuple[int, str]]:

@@ -137,10 +137,10 @@ def _answers(renderings: Renderings, plain: Probe, format: Format, own: _Assista
 
 
 def _answer(rendering: str | None, format: Format, own: _AssistantText, reasoning: str) -> Iterator[GoldenText]:
-    found = own.text(rendering, reasoning)
-    if found is None or s.ANSWER not in found[0]:
+    golden = own.text(rendering, reasoning)
+    if golden is None or s.ANSWER not in golden[0]:
         return
-    text, entry = found
+    text, entry = golden
     end = text.index(s.ANSWER) + len(s.ANSWER)
     end += len(format.content.end) if text[end:].startswith(format.content.end) else 0
     yield GoldenText(text[:end], entry, reasoning, s.ANSWER)
@@ -158,9 +158,9 @@ def _calls(renderings: Renderings, calling: Probe, format: Format, own: _Assista
         fields = {reasoning_as: reasoning} if reasoning else {}
         pairs = [(call.name, arguments_object(call)) for call in made]
         message = renderings.calling(calling, pairs, content or None, **fields)
-        found = own.text(renderings.turn(calling, message, tools=True), reasoning)
-        if found is not None and content in found[0]:
-            yield from _with_calls(*found, format, made, content, reasoning)
+        golden = own.text(renderings.turn(calling, message, tools=True), reasoning)
+        if golden is not None and content in golden[0]:
+            yield from _with_calls(*golden, format, made, content, reasoning)
 
 
 def _with_calls(

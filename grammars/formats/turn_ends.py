@@ -190,8 +190,8 @@ _LOOKS_LIKE_END = re.compile(r"(?i)end|eo[tsm]|return|stop|close|sep|^</s>$")
 def not_ends(framing: Sequence[str], ends: Ends, units: Units) -> tuple[str, ...]:
     """Markers inside a turn that do not end it although they look like an end or the configuration names them."""
     known = {end.text for end in units.tokens.ends}
-    found = dict.fromkeys(marker for text in framing for marker in units.markers(text))
+    markers = dict.fromkeys(marker for text in framing for marker in units.markers(text))
     taken = {*ends.content, *ends.calls}
     return tuple(
-        marker for marker in found if marker not in taken and (marker in known or _LOOKS_LIKE_END.search(marker))
+        marker for marker in markers if marker not in taken and (marker in known or _LOOKS_LIKE_END.search(marker))
     )

@@ -153,12 +153,12 @@ def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, 
         @wraps(function)
         def cached(*args: _P.args, **options: _P.kwargs) -> _T:
             key = args, tuple(options.items())
-            found = kept.get(key)
-            if found is None:
-                found = function(*args, **options)
+            result = kept.get(key)
+            if result is None:
+                result = function(*args, **options)
                 if not is_late() and (_budget.work is None or _budget.work.left > 0):
-                    kept.put(key, found)
-            return found
+                    kept.put(key, result)
+            return result
 
         return cached
 

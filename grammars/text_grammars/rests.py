@@ -54,7 +54,7 @@ class GrammarTexts(NamedTuple):
 def grammar_texts(kind: str, source: str) -> GrammarTexts:
     """Return the texts of a grammar in Lark or GBNF; none where only the engine reads it."""
     try:
-        return _Texts(gbnf_to_lark(source) if kind == "gbnf" else parse(source)).found()
+        return _Texts(gbnf_to_lark(source) if kind == "gbnf" else parse(source)).texts()
     except (GrammarError, RecursionError):
         return GrammarTexts()
 
@@ -67,7 +67,7 @@ class _Texts:
         self._known: dict[str, str] = {}  # a shortest text of a rule or terminal
         self._words: dict[Expr, str | None] = {}
 
-    def found(self) -> GrammarTexts:
+    def texts(self) -> GrammarTexts:
         for _ in range(_PASSES):
             is_new = False
             for definition in self._definitions:  # each after those that it names
@@ -105,10 +105,10 @@ class _Texts:
             case SeqExpr(parts=parts):
                 whole = ""
                 for part in parts:
-                    found = self._text(part)
-                    if found is None or len(whole) + len(found) > _LONGEST:
+                    part_text = self._text(part)
+                    if part_text is None or len(whole) + len(part_text) > _LONGEST:
                         return None
-                    whole += found
+                    whole += part_text
                 return whole
             case AltExpr(options=options):
                 return min((text for text in map(self._text, options) if text is not None), key=len, default=None)

@@ -74,7 +74,7 @@ def quote_regex(regex: str) -> str:
 
     An empty pattern is written ``(?:)``, since two slashes begin a comment.
     """
-    escaped = _ESCAPABLE.sub(lambda found: _ESCAPES.get(found[0], found[0]), regex)
+    escaped = _ESCAPABLE.sub(lambda match: _ESCAPES.get(match[0], match[0]), regex)
     return f"/{escaped or '(?:)'}/"
 
 

@@ -27,8 +27,8 @@ def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., T]], Callable
         @functools.wraps(command)
         def run(**given: Any) -> T:
             kept = {p.name: given[p.name] for p in own}
-            found = {name: groups[name](**{key: given[key] for key in keys}) for name, keys in options.items()}
-            return command(**kept, **found)
+            values = {name: groups[name](**{key: given[key] for key in keys}) for name, keys in options.items()}
+            return command(**kept, **values)
 
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in every]

@@ -70,8 +70,8 @@ class Documents:
         constants.
         """
         if self._required_keys is None:
-            found = chain.from_iterable(map(collect_required_keys, (self.root.schema, *self._others.values())))
-            self._required_keys = frozenset(found)
+            keys = chain.from_iterable(map(collect_required_keys, (self.root.schema, *self._others.values())))
+            self._required_keys = frozenset(keys)
         return self._required_keys
 
     # -- places
@@ -195,9 +195,9 @@ class Documents:
             ways = self._ways.get(id(place.schema))
             if ways is None:
                 ways = self._ways[id(place.schema)] = parents_in(place.schema)
-            found = steps_to(ways, resource)
-            if found is not None:
-                return place, found
+            steps = steps_to(ways, resource)
+            if steps is not None:
+                return place, steps
         root = Place(0, resource, None, (), self._dialect, base, (), f"{base}#")
         self._roots[id(resource)] = root
         return root, ()
@@ -223,8 +223,8 @@ class Documents:
                     keyword=keyword,
                     expected="a schema: an object, true or false",
                 )
-            found = survey(document, self.limits)
-            self._dynamic = self._dynamic or bool(found.keys & _DYNAMIC)
+            resources = survey(document, self.limits)
+            self._dynamic = self._dynamic or bool(resources.keys & _DYNAMIC)
             self._index(document, wanted, dialect_of(document, self._dialect))
             self._resources.setdefault(wanted, document)
             self._roots[id(document)] = Place(0, document, None, (), self._dialect, wanted, (), f"{wanted}#")
@@ -237,9 +237,9 @@ class Documents:
         schema, dynamic = self._anchors[base, name]
         if dynamic and keyword == "$dynamicRef":
             for outer in place.scope:
-                found = self._anchors.get((outer, name))
-                if found is not None and found[1]:
-                    schema, base = found[0], outer
+                anchored = self._anchors.get((outer, name))
+                if anchored is not None and anchored[1]:
+                    schema, base = anchored[0], outer
                     break
         return self._enter(place, schema, base)
 
@@ -247,9 +247,9 @@ class Documents:
         schema, base = self._resources.get(place.base, self.root.schema), place.base
         if isinstance(schema, dict) and schema.get("$recursiveAnchor") is True:
             for outer in place.scope:
-                found = self._resources.get(outer, self.root.schema if outer == self._base else None)
-                if isinstance(found, dict) and found.get("$recursiveAnchor") is True:
-                    schema, base = found, outer
+                resource = self._resources.get(outer, self.root.schema if outer == self._base else None)
+                if isinstance(resource, dict) and resource.get("$recursiveAnchor") is True:
+                    schema, base = resource, outer
                     break
         return self._enter(place, schema, base)
 

@@ -97,25 +97,25 @@ def ignored_dialects(place: Place) -> list[Dialect]:
     """Return the dialects named at or around the place outside a resource root: some validators honour them, we do
     not.
     """
-    found = []
+    dialects = []
     at: Place | None = place
     while at is not None and at.dialect == place.dialect:
-        found.append(dialect_of(at.schema, place.dialect))
+        dialects.append(dialect_of(at.schema, place.dialect))
         at = at.parent
-    return [dialect for dialect in found if dialect != place.dialect]
+    return [dialect for dialect in dialects if dialect != place.dialect]
 
 
 def stricter_keywords(schema: Mapping[str, Any], named: Dialect, ours: Dialect) -> list[str]:
     """Return the keywords of a schema that are stricter in the named dialect, given their siblings."""
-    found = []
+    keywords = []
     if "contains" in schema:
         least, knows = schema.get("minContains"), "minContains" not in ours.unknown
         is_more = "minContains" in named.unknown and type(least) in (int, float) and least == 0
         if is_more if knows else not {"minContains", "maxContains"} <= named.unknown and _is_counted(schema):
-            found.append("contains")
+            keywords.append("contains")
     if "prefixItems" in schema and "prefixItems" in named.unknown - ours.unknown:
-        found += [word for word in ("items", "unevaluatedItems") if word in schema]
-    return found
+        keywords += [word for word in ("items", "unevaluatedItems") if word in schema]
+    return keywords
 
 
 def _is_counted(schema: Mapping[str, Any]) -> bool:

@@ -34,9 +34,9 @@ def property_order(solver: Solver, conj: Conj) -> list[str]:
     for key, at in walk.triggers.items():
         if key not in walk.listed:
             before.setdefault(at, []).append(key)
-    found = [one for at, key in enumerate(walk.listed) for one in (*before.get(at, ()), key)]
-    found += before.get(len(walk.listed), ())
-    return list(dict.fromkeys((*found, *walk.required)))
+    order = [one for at, key in enumerate(walk.listed) for one in (*before.get(at, ()), key)]
+    order += before.get(len(walk.listed), ())
+    return list(dict.fromkeys((*order, *walk.required)))
 
 
 class _Walk:

@@ -115,10 +115,10 @@ def _ordered(language: Regular, legal: Conj | None, documents: Documents) -> lis
 
 def _late_keys(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Keys named outside ``properties``: required ones, then each dependent key after those that it depends on."""
-    found = dict.fromkeys(schema.get("required", ()))
+    keys = dict.fromkeys(schema.get("required", ()))
     for key, others in schema.get("dependentRequired", {}).items():
-        found.update(dict.fromkeys((*others, key)))
-    return tuple(found)
+        keys.update(dict.fromkeys((*others, key)))
+    return tuple(keys)
 
 
 def _dependencies(schema: Mapping[str, Any]) -> list[Clause]:

@@ -108,14 +108,14 @@ class _CompiledSchemas:
                 break  # this one again: where its keyword leads depends on two steps
             is_known = place in self.schemas
             two, one = one, place.rpartition("/")[2]
-        found: list[tuple[str, str | None]] = []
+        neighbours: list[tuple[str, str | None]] = []
         for place, one, two in reversed(way):
             if place not in self.schemas:
                 self.schemas[place] = self._is_schema(place)
-                found.append((place, None))
+                neighbours.append((place, None))
             if self.schemas[place] and _width(one, two):
-                found.append((place, one))
-        return found
+                neighbours.append((place, one))
+        return neighbours
 
     def _is_schema(self, place: str) -> bool:
         """Whether a schema may begin there, given the places around it."""

@@ -41,8 +41,8 @@ _ENGINE = "guided.JsonSchema(separators=..., key_order=...) and the policy say h
 
 def misspelt_rows(schema: Any, keys: AbstractSet[str]) -> tuple[ReportRow, ...]:
     """Return a row for each word next to keywords that nearly spells one; ``keys`` are those of all objects in it."""
-    found = {key: word for key in keys if (word := _meant(key)) is not None}
-    return tuple(_rows(schema, found)) if found else ()
+    meant = {key: word for key in keys if (word := _meant(key)) is not None}
+    return tuple(_rows(schema, meant)) if meant else ()
 
 
 def unlisted_rows(schema: Any) -> tuple[ReportRow, ...]:
@@ -76,7 +76,7 @@ def _meant(key: str) -> str | None:
     return _PLAIN[near[0]] if near else None
 
 
-def _rows(schema: Any, found: Mapping[str, str]) -> Iterator[ReportRow]:
+def _rows(schema: Any, meant: Mapping[str, str]) -> Iterator[ReportRow]:
     todo: list[tuple[Any, tuple[str, ...]]] = [(schema, ())]
     count = 0
     while todo and count < _MOST:
@@ -86,7 +86,7 @@ def _rows(schema: Any, found: Mapping[str, str]) -> Iterator[ReportRow]:
         if not isinstance(value, dict):
             continue
         for key, inner in value.items():
-            word = found.get(key)
+            word = meant.get(key)
             if word is not None and word not in value:
                 count += 1
                 reason = f"no keyword, without effect: {_ENGINE if key == _OPTIONS else f'did you mean {word!r}?'}"

@@ -99,23 +99,23 @@ class MemoisedSolver:
         seen: set[int] = set()
         while True:
             key = (place.number, keyword)
-            found = self._targets.get(key)
-            if found is None:
-                found = self._targets[key] = self.documents.target(place, schema[keyword], keyword)
-            if isinstance(found.schema, bool):
-                return TRUE if found.schema else None
-            if found.number in seen:
+            target = self._targets.get(key)
+            if target is None:
+                target = self._targets[key] = self.documents.target(place, schema[keyword], keyword)
+            if isinstance(target.schema, bool):
+                return TRUE if target.schema else None
+            if target.number in seen:
                 raise Unsatisfiable(
                     "unsatisfiable schema: a reference leads only to itself",
                     pointer=place.pointer,
                     keyword=keyword,
                     hint="let the reference lead to a schema with a type",
                 )
-            seen.add(found.number)
-            bare = [k for k in found.schema if k in CHECKS]
+            seen.add(target.number)
+            bare = [k for k in target.schema if k in CHECKS]
             if bare != ["$ref"]:
-                return TRUE if CHECKS.keys().isdisjoint(found.schema) else (found.number,)
-            place, schema, keyword = found, found.schema, "$ref"
+                return TRUE if CHECKS.keys().isdisjoint(target.schema) else (target.number,)
+            place, schema, keyword = target, target.schema, "$ref"
 
     def targets(self) -> Iterable[tuple[tuple[int, str], Place]]:
         """The references followed so far: (place number, keyword) of each, and its target."""
@@ -212,16 +212,16 @@ class MemoisedSolver:
         self._barrier = len(self._busy)  # what is busy now waits for this answer and cannot be part of it
         self._depth += 1
         try:
-            found = self._has_no_value(self.shape(conj))
+            emptiness = self._has_no_value(self.shape(conj))
         except _InProgress:
             self._cuts += 1
             return False
         finally:
             self._depth -= 1
             self._barrier, self._floor = barrier, floor
-        if found or self._cuts == cuts:  # a search that was cut short may succeed elsewhere
-            self._empty[conj] = found
-        return found
+        if emptiness or self._cuts == cuts:  # a search that was cut short may succeed elsewhere
+            self._empty[conj] = emptiness
+        return emptiness
 
     def may_be_wider(self, conj: Conj | None) -> bool:
         """Whether a validator may accept more for the conjunction than we would write, above all strings.

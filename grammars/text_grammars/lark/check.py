@@ -361,11 +361,11 @@ def productive_rules(source: LarkGrammar, endless: Container[int] = ()) -> set[s
 
 def _reachable(uses: Mapping[str, Iterable[str]], begin: str) -> list[str]:
     """Return ``begin`` and all rules that it uses, directly or not."""
-    found = {begin: None}
+    reached = {begin: None}
     waiting = [begin]
     while waiting:
         for name in uses[waiting.pop()]:
-            if name not in found:
-                found[name] = None
+            if name not in reached:
+                reached[name] = None
                 waiting.append(name)
-    return list(found)
+    return list(reached)

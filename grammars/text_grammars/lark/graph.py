@@ -17,11 +17,11 @@ def uses_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Name]]:
     known = {definition.name: definition for definition in definitions}
     uses: dict[str, dict[str, Name]] = {}
     for name, definition in known.items():
-        found: dict[str, Name] = {}
+        names: dict[str, Name] = {}
         for expr in walk(definition.body):
             if isinstance(expr, Name) and expr.name in known:
-                found.setdefault(expr.name, expr)
-        uses[name] = found
+                names.setdefault(expr.name, expr)
+        uses[name] = names
     return uses
 
 

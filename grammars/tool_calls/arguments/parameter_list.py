@@ -142,7 +142,7 @@ class ParameterList:
         taken = (signature(tool) for tool in tools)
         extra = not patterns.closing  # an end that repeats the key is no constant text
         parameters = (
-            p for found in taken for p in (*found.parameters, found.extra if extra else None) if p is not None
+            p for function in taken for p in (*function.parameters, function.extra if extra else None) if p is not None
         )
         ends = dict.fromkeys(patterns.end_of(p.key) for p in parameters if coding.is_raw(p) or quote is not None)
         return tuple(ends) if quote is None else (str(quote), *ends)
@@ -169,7 +169,7 @@ class ParameterList:
     def unwritable(self, form: ToolCallFormat, tool: Tool, markers: Markers) -> tuple[ReportRow, ...]:
         patterns, coding = self.patterns(form), self.coding(form)
         rows = (coding.unwritable(p, patterns.end_of(p.key), markers) for p in signature(tool).parameters)
-        return tuple(row for found in rows for row in found)
+        return tuple(row for of_function in rows for row in of_function)
 
     def _arguments(
         self, form: ToolCallFormat, patterns: ArgumentPatterns, tool: Tool, markers: Markers, schema: SchemaNode
