@@ -231,9 +231,9 @@ class SpecialTokens:
             SpecialToken(t.id, t.text, self._category(t), Source.SPECIAL if t.special else Source.ADDED)
             for t in self.added.values()
         ]
-        known = KNOWN_TOKENS | {text for *_, pairs in KNOWN_PAIRS for pair in pairs for text in pair}
-        known |= {text for pair in KNOWN_TURNS for text in pair} | {marker.text for marker in self.roles.values()}
-        for text in sorted(known):
+        texts = KNOWN_TOKENS | {text for *_, pairs in KNOWN_PAIRS for pair in pairs for text in pair}
+        texts |= {text for pair in KNOWN_TURNS for text in pair} | {marker.text for marker in self.roles.values()}
+        for text in sorted(texts):
             common = self.facts.lookup(text)
             if common is not None and common not in self.added:
                 tokens.append(SpecialToken(common, text, category_of_text(text), Source.COMMON))

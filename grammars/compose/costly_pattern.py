@@ -12,7 +12,7 @@ from grammars.values.json_pointer import escaped
 
 __all__ = ["costliest_pattern_place"]
 
-_MOST = 20_000  # values looked at
+_MAX_VALUES = 20_000  # values looked at
 
 
 def costliest_pattern_place(plan: Plan) -> str:
@@ -33,7 +33,7 @@ def costliest_pattern_place(plan: Plan) -> str:
 def _patterns(schema: Any, place: str) -> Iterator[tuple[int, str]]:
     """Cost and place of each pattern in ``schema``."""
     todo = [(schema, place)]
-    for _ in range(_MOST):
+    for _ in range(_MAX_VALUES):
         if not todo:
             return
         value, at = todo.pop()

@@ -195,9 +195,9 @@ def _with_rendered_text(form: ToolCallFormat, shown: ToolCallFormat) -> ToolCall
 def completed(form: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ()) -> Inference:
     """Complete a format from family data and vocabulary, and with the fallback if its calls are still unknown."""
     if tokens.family is not None:
-        known = _with_family(form, format_of_family(tokens.family), tokens.family.id)
-        notes = notes if form.tool_calls is known.tool_calls else ()  # its file says what the template does not
-        form = known
+        of_family = _with_family(form, format_of_family(tokens.family), tokens.family.id)
+        notes = notes if form.tool_calls is of_family.tool_calls else ()  # its file says what the template does not
+        form = of_family
     if form.reasoning is None:
         form = _with_vocabulary(form, tokens)
     if form.tool_calls is None:
@@ -235,20 +235,20 @@ def without_switch(form: ReasoningFormat, prompt: str) -> ReasoningFormat:
     return replace(form, switch=None, prompt_on=suffix, prompt_off="", closed_lead="")
 
 
-def _with_family(form: Format, known: Format, family: str) -> Format:
+def _with_family(form: Format, of_family: Format, family: str) -> Format:
     """Fill fields that renderings left open from family data."""
     changes: dict[str, Any] = {}
     evidence = dict(form.evidence)
     for name in ("reasoning", "tool_calls"):
-        if getattr(form, name) is None and getattr(known, name) is not None:
-            changes[name] = getattr(known, name)
-    if form.reasoning is not None and known.reasoning is not None:
-        changes["reasoning"] = replace(form.reasoning, ends_by_call=known.reasoning.ends_by_call)
-    changes["content"] = _filled(form.content, known.content)
-    changes["ends"] = _united(form.ends, known.ends)
+        if getattr(form, name) is None and getattr(of_family, name) is not None:
+            changes[name] = getattr(of_family, name)
+    if form.reasoning is not None and of_family.reasoning is not None:
+        changes["reasoning"] = replace(form.reasoning, ends_by_call=of_family.reasoning.ends_by_call)
+    changes["content"] = _filled(form.content, of_family.content)
+    changes["ends"] = _united(form.ends, of_family.ends)
     if "inputs" not in evidence:
-        changes["inputs"] = known.inputs
-    elif known.inputs.reasoning == "described":
+        changes["inputs"] = of_family.inputs
+    elif of_family.inputs.reasoning == "described":
         changes["inputs"] = replace(form.inputs, reasoning="described")
     for part, value in changes.items():
         filled = evidence_of_changes(getattr(form, part), value, part, f"family {family}")
@@ -257,18 +257,18 @@ def _with_family(form: Format, known: Format, family: str) -> Format:
     return replace(form, name=family, **changes, evidence=tuple(evidence.items()))
 
 
-def _filled(content: ContentFormat, known: ContentFormat) -> ContentFormat:
+def _filled(content: ContentFormat, of_family: ContentFormat) -> ContentFormat:
     """Fill empty markers from family data; ``start`` and ``end`` of an answer are filled together or not at all."""
     if not content.start and not content.end:
-        content = replace(content, start=known.start, end=known.end)
+        content = replace(content, start=of_family.start, end=of_family.end)
     if not content.lead_start:
-        content = replace(content, lead_start=known.lead_start, lead_end=known.lead_end)
+        content = replace(content, lead_start=of_family.lead_start, lead_end=of_family.lead_end)
     return content
 
 
-def _united(ends: Ends, known: Ends) -> Ends:
+def _united(ends: Ends, of_family: Ends) -> Ends:
     names = (each.name for each in fields(Ends))
-    return Ends(**{name: tuple(dict.fromkeys((*getattr(ends, name), *getattr(known, name)))) for name in names})
+    return Ends(**{name: tuple(dict.fromkeys((*getattr(ends, name), *getattr(of_family, name)))) for name in names})
 
 
 def _with_vocabulary(form: Format, tokens: SpecialTokens) -> Format:

@@ -228,8 +228,8 @@ class _Writer:
                 yield message
                 continue
             for i, call in enumerate(message.calls):
-                one = replace(message, calls=(call,))
-                yield one if i == 0 else replace(one, content="", reasoning="")
+                single = replace(message, calls=(call,))
+                yield single if i == 0 else replace(single, content="", reasoning="")
                 if call.id in results:
                     moved.add(call.id)
                     yield results[call.id]

@@ -32,7 +32,7 @@ __all__ = ["GrammarTexts", "grammar_texts"]
 
 _LONGEST, _LONGEST_REST = 4_096, 256  # characters
 #: Rests of one grammar, and items of a counted repeat that a rest may hold.
-_MOST, _MOST_ITEMS = 512, 16
+_MAX_TEXTS, _MOST_ITEMS = 512, 16
 #: Times that rules which lead back to themselves are read.
 _PASSES = 8
 #: Parts of a rule that are compared to tell whether it may end after them.
@@ -86,7 +86,7 @@ class _Texts:
             whole = {(Name(rule.name),), *(option for option in parts if len(option) <= _PREFIX)}
             for option in options:
                 rests |= dict.fromkeys(filter(None, self._rests(option, "", whole, ())))
-        return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MOST]), ends)
+        return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MAX_TEXTS]), ends)
 
     def _whole(self, definition: Definition) -> str | None:
         """A shortest text of a definition, the suffix included after which it ends."""

@@ -38,7 +38,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _LONGEST = 64  # characters of a regex that are looked at
 _BLANKS = {"n": "\n", "t": "\t", "r": "\r"}
 #: Places of a source that are read.
-_MOST = 20_000
+_MAX_VALUES = 20_000
 
 
 class PlacedSchema(NamedTuple):
@@ -141,7 +141,7 @@ class _GrammarSchemas:
 
     def _in(self, expr: Expr, before: str | None, rules: Mapping[str, Definition]) -> Iterator[PlacedSchema]:
         place = (id(expr), before) if not isinstance(expr, Name) else ((id(rules), expr.name), before)
-        if place in self._seen or len(self._seen) >= _MOST:
+        if place in self._seen or len(self._seen) >= _MAX_VALUES:
             return
         self._seen.add(place)
         match expr:

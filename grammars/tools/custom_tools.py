@@ -160,8 +160,8 @@ class _NotRegular(Exception):
 
 def _skipped(source: LarkGrammar, languages: LexemeLanguages) -> Regular | None:
     ignored = [languages.of(ignore.body) for ignore in source.ignores]
-    known = [term for term in ignored if term is not None]
-    return rep(alt(*known), 0, None) if known else None
+    terms = [term for term in ignored if term is not None]
+    return rep(alt(*terms), 0, None) if terms else None
 
 
 def _rule_language(

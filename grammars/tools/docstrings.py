@@ -48,8 +48,8 @@ def read_docstring(doc: str) -> Docstring:
     parameters: dict[str, ParameterDoc] = {}
     for names, kind, text in [*_from_sections(lines[first:]), *_from_fields(lines[first:])]:
         for name in re.split(r"[\s,*]+", names.strip("* ")):
-            known = parameters.setdefault(name, ParameterDoc())
-            known.text, known.type = known.text or text, known.type or kind
+            entry = parameters.setdefault(name, ParameterDoc())
+            entry.text, entry.type = entry.text or text, entry.type or kind
     return Docstring(_joined(lines[:first]), parameters)
 
 

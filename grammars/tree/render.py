@@ -238,9 +238,9 @@ class _Writer:
 
     def _name(self, kind: str, hint: str, body: str) -> str:
         clean = _clean(hint)
-        known = self.by_line.get((kind + clean, body))
-        if known is not None:
-            return known
+        taken = self.by_line.get((kind + clean, body))
+        if taken is not None:
+            return taken
         name = self._free(clean.upper() if kind == "T" else clean)
         self.by_line[kind + clean, body] = name
         return name

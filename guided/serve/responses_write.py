@@ -59,10 +59,10 @@ class _Item:
             case "message":
                 return head | {"role": "assistant", "content": [] if is_new else [self.part(logprobs)]}
             case "function_call":
-                own = {"arguments": "" if is_new else self.text}
+                fields = {"arguments": "" if is_new else self.text}
             case _:
-                own = {"input": "" if is_new else self.input}
-        return head | {"call_id": self.call_id, "name": self.name} | own
+                fields = {"input": "" if is_new else self.input}
+        return head | {"call_id": self.call_id, "name": self.name} | fields
 
 
 class ResponseForm:
@@ -194,8 +194,8 @@ class ResponseForm:
         return events
 
     def _of(self, kind: str, about: _Item, **more: Any) -> dict[str, Any]:
-        own = {} if kind.startswith("response.output_item") else {"item_id": about.id}
-        return self._event(kind, output_index=about.index, **own, **more)
+        item_id = {} if kind.startswith("response.output_item") else {"item_id": about.id}
+        return self._event(kind, output_index=about.index, **item_id, **more)
 
     def _delta(self, kind: str, text: str) -> list[dict[str, Any]]:
         events: list[dict[str, Any]] = []

@@ -100,7 +100,7 @@ class ApiKeys:
             return ""
         scheme, _, key = authorization.partition(" ")
         given = _digest(key.strip())
-        matches = [secrets.compare_digest(given, known) for known in self._digests]  # all of them, whichever fits
+        matches = [secrets.compare_digest(given, digest) for digest in self._digests]  # all of them, whichever fits
         if scheme.lower() != "bearer" or not any(matches):
             problem = "this key is none of the server's" if key else "there is no key"
             raise Unauthorized(problem, place="Authorization", expected="Authorization: Bearer KEY")

@@ -203,10 +203,10 @@ class LookaheadDuplicates:
             if after.frame is None:
                 break
             position = self._position(after, i)
-            known = search.visited.get(position)
-            if known is not None and known[0]:
+            visited = search.visited.get(position)
+            if visited is not None and visited[0]:
                 continue
-            if known is not None or self._can_differ(after, i, at):
+            if visited is not None or self._can_differ(after, i, at):
                 break
             following = self._duplicates_after(after, i, at, search)
             if following is None:

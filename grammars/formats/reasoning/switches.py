@@ -184,8 +184,8 @@ def effort_switch(
     """
     for name in _candidates(template):
         if "effort" in name:
-            own = [word for word in compared_words(name, template) if word not in ("none", off)]
-            values = _levels(renderings, probe, units, name, on, own)
+            levels = [word for word in compared_words(name, template) if word not in ("none", off)]
+            values = _levels(renderings, probe, units, name, on, levels)
             if values:
                 return EffortSwitch(name, values)
     return None

@@ -83,9 +83,9 @@ class Documents:
 
     def at(self, parent: Place, schema: Any, *steps: str | int) -> Place:
         """Return the place of ``schema``, found ``steps`` below ``parent``."""
-        known = self._known.get((id(schema), parent.scope))
-        if known is not None and isinstance(schema, dict):
-            return known
+        place = self._known.get((id(schema), parent.scope))
+        if place is not None and isinstance(schema, dict):
+            return place
         if self._plain or not isinstance(schema, dict):
             return self._add(schema, parent, steps, parent.dialect, parent.base, parent.scope)
         home = self._homes.get(id(schema))
@@ -109,9 +109,9 @@ class Documents:
         scope: tuple[str, ...],
         root: str = "",
     ) -> Place:
-        known = self._known.get((id(schema), scope)) if isinstance(schema, dict) else None
-        if known is not None:
-            return known
+        added = self._known.get((id(schema), scope)) if isinstance(schema, dict) else None
+        if added is not None:
+            return added
         place = Place(len(self.places), schema, parent, steps, dialect, base, scope, root)
         self.places.append(place)
         if isinstance(schema, dict):
@@ -268,19 +268,19 @@ class Documents:
             schema, base, dialect = stack.pop()
             if not isinstance(schema, dict):
                 continue
-            own = dialect_of(schema, dialect)  # honoured only at the root of a resource
-            named = schema.get(own.id_keyword)
-            alone = own.ref_ignores_siblings and "$ref" in schema
+            declared = dialect_of(schema, dialect)  # honoured only at the root of a resource
+            named = schema.get(declared.id_keyword)
+            alone = declared.ref_ignores_siblings and "$ref" in schema
             is_resource = isinstance(named, str) and not alone and not named.startswith("#")
             # Validators honour a $schema next to "$id" or "id", but identify nothing by the one of another dialect.
-            other = schema.get("$id", schema.get("id")) if own != dialect and not alone else None
+            other = schema.get("$id", schema.get("id")) if declared != dialect and not alone else None
             if is_resource or root_base is None or (isinstance(other, str) and not other.startswith("#")):
-                dialect = own
+                dialect = declared
             alone = dialect.ref_ignores_siblings and "$ref" in schema
             specification = specification_with(dialect.uri)
             if is_resource:
                 pointer = partial(pointer_to, document, schema)
-                base = _bare(_joined(base, str(named), pointer, own.id_keyword))
+                base = _bare(_joined(base, str(named), pointer, declared.id_keyword))
                 self._resources.setdefault(base, schema)
             if root_base is None:
                 root_base = base

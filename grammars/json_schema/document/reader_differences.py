@@ -135,7 +135,7 @@ def means_the_same(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> 
         different |= {"dependencies"}
     if (other.order > 4) != (ours.order > 4):
         different |= {"exclusiveMinimum", "exclusiveMaximum"}
-    several = list(islice(_schemas(schema), _MOST))
+    several = list(islice(_schemas(schema), _MAX_OBJECTS))
     for value in several:
         if value is not schema and any(isinstance(value.get(word), str) for word in ("$id", "id")):
             return False
@@ -143,14 +143,14 @@ def means_the_same(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> 
             return False
         if is_alone and "$ref" in value and len(value) > 1:
             return False
-    return len(several) < _MOST
+    return len(several) < _MAX_OBJECTS
 
 
 def has_later_formats(schema: Mapping[str, Any]) -> bool:
     """Whether the schema or a subschema may name a format that draft 4 does not have; True beyond `_MOST` objects."""
-    several = list(islice(_schemas(schema), _MOST))
+    several = list(islice(_schemas(schema), _MAX_OBJECTS))
     named = [FORMATS.get(name) for value in several if isinstance(name := value.get("format"), str)]
-    return len(several) == _MOST or any(row is not None and row.since > DIALECTS[0].order for row in named)
+    return len(several) == _MAX_OBJECTS or any(row is not None and row.since > DIALECTS[0].order for row in named)
 
 
 def _schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -169,7 +169,7 @@ def _schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                     todo.append(below)
 
 
-_MOST = 500  # objects: each schema that names another dialect is walked through
+_MAX_OBJECTS = 500  # objects: each schema that names another dialect is walked through
 _RENAMED = frozenset(("$recursiveRef", "$dynamicRef", "additionalItems", "unevaluatedItems"))
 _MAPS = frozenset(
     ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired", "dependencies")

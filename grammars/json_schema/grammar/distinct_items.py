@@ -15,7 +15,7 @@ __all__ = ["Values", "has_too_few_values", "may_run_out", "values_of"]
 #: The values of a conjunction; None unless they are few scalars.
 Values: TypeAlias = Callable[[Conj], frozenset[Hashable] | None]
 
-_MOST = 200  # limit on values, and on positions of an array that are distinguished
+_MAX_VALUES = 200  # limit on values, and on positions of an array that are distinguished
 
 
 def values_of(shape: Shape) -> frozenset[Hashable] | None:
@@ -30,11 +30,11 @@ def values_of(shape: Shape) -> frozenset[Hashable] | None:
             return None
         values |= {("number", value) for value, _ in listed}
     if shape.strings != NONE:
-        words = finite_words(shape.strings, _MOST)
+        words = finite_words(shape.strings, _MAX_VALUES)
         if words is None:
             return None
         values |= {("string", word) for word in words}
-    return frozenset(values) if len(values) <= _MOST else None
+    return frozenset(values) if len(values) <= _MAX_VALUES else None
 
 
 def has_too_few_values(form: ArrayForm, values: Values) -> bool:
@@ -71,10 +71,10 @@ def may_run_out(automaton: MemberAutomaton, values: Values) -> bool:
 def _together(edges: Sequence[MemberEdge], values: Values) -> frozenset[Hashable] | None:
     union: frozenset[Hashable] = frozenset()
     for edge in edges:
-        one = values(edge.value)
-        if one is None:
+        values_of_edge = values(edge.value)
+        if values_of_edge is None:
             return None
-        union |= one
+        union |= values_of_edge
     return union
 
 

@@ -92,9 +92,9 @@ class _Writer:
 
     def value(self, conj: Conj) -> Node:
         """A reference to the nonterminal's rule, or its lexemes if it has only scalars."""
-        known = self.scalars.get(conj)
-        if known is not None:
-            return known
+        scalar = self.scalars.get(conj)
+        if scalar is not None:
+            return scalar
         if conj in self.names:
             return Ref(self.names[conj])
         nonterminal = self.nonterminals[conj]

@@ -113,11 +113,11 @@ class _Nodes:
         first = self.number(group)
         while todo:
             check_deadline()
-            one = todo.pop()
-            at = self.numbers[one]
-            self.nodes[at], below = self.node(one)
+            conj = todo.pop()
+            at = self.numbers[conj]
+            self.nodes[at], below = self.node(conj)
             todo += [g for g in below if g not in self.numbers and self.number(g) >= 0]
-            self.nodes[at], _ = self.node(one)  # again, now that the groups below have numbers
+            self.nodes[at], _ = self.node(conj)  # again, now that the groups below have numbers
         return first
 
     def number(self, group: _Group) -> int:

@@ -49,17 +49,17 @@ KEYWORDS = ("minLength", "maxLength", "pattern", "format")
 def allow(schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow]) -> Regular:
     """The strings that satisfy the keywords; a keyword without a regular language is noted as relaxed."""
     parts = _parts(schema, place, documents, notes)
-    known = [part for part in parts if part is not None]
-    return inter(*known) if known else ALL
+    languages = [part for part in parts if part is not None]
+    return inter(*languages) if languages else ALL
 
 
 def deny(schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow]) -> Regular | None:
     """The strings that break at least one keyword (or some of them, with a note); None when none can be broken."""
     parts = _parts(schema, place, documents, notes, negated=True)
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    languages = [part for part in parts if part is not None]
+    if len(languages) < len(parts):
         return ALL  # any string may break a pattern that is not understood
-    return neg(inter(*known)) if known else None
+    return neg(inter(*languages)) if languages else None
 
 
 def unknown_format_rows(schema: Mapping[str, Any], place: Place) -> list[ReportRow]:

@@ -191,16 +191,16 @@ def _have_tag(solver: Solver, shapes: Sequence[Shape]) -> bool:
     for key in forms[0].required:
         taken: set[str] = set()
         for shape in shapes:
-            own: set[str] = set()
+            tags: set[str] = set()
             for form in shape.objects:
                 conj = form.props.get(key, ())
                 values = solver.shape(conj) if key in form.required and conj else None
                 if values is None or values.strings.op != "words" or not _only_strings(values):
                     break
-                own |= values.strings.args
+                tags |= values.strings.args
             else:
-                if taken.isdisjoint(own):
-                    taken |= own
+                if taken.isdisjoint(tags):
+                    taken |= tags
                     continue
             break
         else:

@@ -139,9 +139,9 @@ class MemoisedSolver:
 
     def shape(self, conj: Conj) -> Shape:
         """The values that satisfy every literal of the conjunction."""
-        known = self._conjs.get(conj)
-        if known is not None:
-            return known
+        cached = self._conjs.get(conj)
+        if cached is not None:
+            return cached
         floor, self._floor = self._floor, 1 << 60
         out = self.literal(conj[-1])
         if len(conj) > 1:  # the shape of all but the last is probably known
@@ -164,9 +164,9 @@ class MemoisedSolver:
     def literal(self, literal: int, *, tracked: bool = False) -> Shape:
         """The values that satisfy one literal; ``tracked``: forms record the keys and items that were evaluated."""
         key = (literal, tracked)
-        known = self._literals.get(key)
-        if known is not None:
-            return known
+        cached = self._literals.get(key)
+        if cached is not None:
+            return cached
         if key in self._busy:
             level = self._busy[key]
             if self._barrier is not None and level < self._barrier:
@@ -205,9 +205,9 @@ class MemoisedSolver:
             return False
         if for_all:
             return self.is_empty(conj) and not self.may_be_wider(conj)
-        known = self._empty.get(conj)
-        if known is not None:
-            return known
+        cached = self._empty.get(conj)
+        if cached is not None:
+            return cached
         barrier, floor, cuts = self._barrier, self._floor, self._cuts
         self._barrier = len(self._busy)  # what is busy now waits for this answer and cannot be part of it
         self._depth += 1
@@ -236,17 +236,17 @@ class MemoisedSolver:
         return self._readings_differ and any(self._literal_may_be_wider(abs(literal)) for literal in conj)
 
     def _literal_may_be_wider(self, literal: int) -> bool:
-        known = self._wider.get(literal)
-        if known is None:
+        cached = self._wider.get(literal)
+        if cached is None:
             place = self.documents[literal]
             made = place.schema
-            known = (
+            cached = (
                 any(map(self.may_be_wider, made.options))
                 if isinstance(made, Disjunction)
                 else validators_may_differ(place)
             )
-            self._wider[literal] = known
-        return known
+            self._wider[literal] = cached
+        return cached
 
     def _has_no_value(self, shape: Shape) -> bool:
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:

@@ -96,12 +96,12 @@ class FollowSets:
         return False
 
     def _firsts(self) -> dict[str, int]:
-        own: dict[str, int] = {}
+        bits: dict[str, int] = {}
         leads_to: dict[str, set[str]] = {}
         for name, rule in self.rules.items():
             leads_to[name] = set()
-            own[name] = self._first_of(rule.body, leads_to[name])
-        return reachable_bits(own, leads_to)
+            bits[name] = self._first_of(rule.body, leads_to[name])
+        return reachable_bits(bits, leads_to)
 
     def _first_of(self, expr: Expr, rules: set[str] | None = None) -> int:
         """Return the first set of an expression; if ``rules`` is given, its rules are added there instead."""

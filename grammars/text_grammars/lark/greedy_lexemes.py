@@ -139,8 +139,8 @@ def find_endless_lexeme(source: LarkGrammar, *, then: Regular | None = None) -> 
             work.spend(bits.bit_count())
             what = [then if i == 0 else languages.of(analysis.lexemes[i]) for i in set_bits(bits)]  # type: ignore[arg-type]
             what += ignored
-            known = [term for term in what if term is not None]
-            after[bits] = alt(*known) if len(known) == len(what) else None
+            terms = [term for term in what if term is not None]
+            after[bits] = alt(*terms) if len(terms) == len(what) else None
         return after[bits]
 
     def may_end(lexeme: Expr, number: int, bits: int) -> bool:

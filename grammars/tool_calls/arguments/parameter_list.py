@@ -99,10 +99,10 @@ class ParameterList:
             end = patterns.tail_of(tool.name) + form.call_end
             if keys is None or not end.strip():
                 return ()
-            lead, known = until(patterns.call, "parameters"), {"name": tool.name}
+            lead, values = until(patterns.call, "parameters"), {"name": tool.name}
             followers = ("",) if isinstance(lead[-1], str) else (patterns.opening, end)
             for text, to in zip(followers, (inside if len(followers) == 1 else keys, 0), strict=False):
-                name = lead_texts(markers, (*lead, text), known)
+                name = lead_texts(markers, (*lead, text), values)
                 if not name:
                     return ()
                 table.chain(0, name, to)
