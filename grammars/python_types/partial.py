@@ -51,7 +51,7 @@ def partial_value(python_type: Any, text: str) -> Any:
     ``python_type`` None: plain JSON values.
     """
     try:
-        value = _Reader(text.lstrip()).value(0)[0]
+        value = _ValueReader(text.lstrip()).value(0)[0]
         return _plain(value) if python_type is None else _typed(python_type, value)
     except (_Absent, RecursionError):
         return None
@@ -60,7 +60,7 @@ def partial_value(python_type: Any, text: str) -> Any:
 # -- the text
 
 
-class _Reader:
+class _ValueReader:
     """Reads one text: each whole value once, and on the way to the end the objects and lists that are open there."""
 
     def __init__(self, text: str) -> None:

@@ -83,7 +83,7 @@ def render(start: Node | Mapping[str, Node]) -> Rendered:
 
     Raises `GrammarError` for a tree that Lark cannot express.
     """
-    writer = _Writer()
+    writer = _LineWriter()
     starts = start if isinstance(start, Mapping) else {"start": start}
     try:
         return writer.finish(starts)
@@ -91,7 +91,7 @@ def render(start: Node | Mapping[str, Node]) -> Rendered:
         raise GrammarError("the grammar is nested too deeply", hint="flatten it or split it into rules") from None
 
 
-class _Writer:
+class _LineWriter:
     def __init__(self) -> None:
         self.definitions: dict[str, str] = {}  # left-hand side name -> whole line, in order of creation
         self.by_line: dict[tuple[str, str], str] = {}  # (kind + hint, body) -> name, for equal definitions

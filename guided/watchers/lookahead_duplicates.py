@@ -33,7 +33,7 @@ _NUMBER = NUMBER_BYTES + b" "
 _DIFFERENT = tuple(bytes((byte,)) for byte in b'"ae1A_0 -')
 
 
-class _Search:
+class _DeadEndSearch:
     """One search: the positions that it may still visit, and its results."""
 
     def __init__(self, positions: int) -> None:
@@ -123,7 +123,7 @@ class LookaheadDuplicates:
         return self.nodes[frame.node].tight or (self.nodes[frame.node].unique and _is_late(scan))
 
     def _clear_dead_ends(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
-        search = _Search(_MAX_POSITIONS)
+        search = _DeadEndSearch(_MAX_POSITIONS)
         of = self.tokens.token_bytes
         free: set[bytes] = set()  # the prefixes of all tokens that are no dead end
         candidates = allowed_of(words, self._toward_duplicates(scan))
@@ -193,7 +193,7 @@ class LookaheadDuplicates:
     def _may_begin(self, text: bytes) -> bool:
         return self.tokens.has_prefix(b'"' + text)
 
-    def _is_dead_end(self, scan: ScanState, token_id: int, matcher: Any, search: _Search) -> bool:
+    def _is_dead_end(self, scan: ScanState, token_id: int, matcher: Any, search: _DeadEndSearch) -> bool:
         """Whether every text that begins with the token, which the mask allows, ends as a duplicate."""
         dead: list[tuple[Mode, bytes, int]] = []
         todo: list[tuple[ScanState, int, Any]] = [(scan, token_id, matcher)]
@@ -262,7 +262,7 @@ class LookaheadDuplicates:
         return False
 
     def _duplicates_after(
-        self, after: ScanState, token_id: int, matcher: Any, search: _Search
+        self, after: ScanState, token_id: int, matcher: Any, search: _DeadEndSearch
     ) -> tuple[list[int], Any] | None:
         """Return the next tokens that continue a duplicate, and the matcher there; None if other tokens are allowed.
 
@@ -301,7 +301,7 @@ class LookaheadDuplicates:
     # -- tokens after which the next key or item can only be a duplicate
 
     def _clear_next(self, words: NDArray[np.int32], scan: ScanState, frame: ScanFrame, matcher: Any) -> None:
-        search = _Search(_MAX_POSITIONS)
+        search = _DeadEndSearch(_MAX_POSITIONS)
         crossed = self._crossing_tokens()
         for i in allowed_of(words, (*crossed, *self.tokens.next_value_beginnings)):
             after = self._next(scan, i)
@@ -335,7 +335,7 @@ class LookaheadDuplicates:
             return False
         written, exhausted = self._exhausted
         if written is not opened.written:
-            exhausted = self._is_dead_end(scan, token_id, matcher, _Search(_MAX_POSITIONS_LAST_KEY))
+            exhausted = self._is_dead_end(scan, token_id, matcher, _DeadEndSearch(_MAX_POSITIONS_LAST_KEY))
             self._exhausted = opened.written, exhausted
         return exhausted
 

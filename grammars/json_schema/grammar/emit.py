@@ -57,7 +57,7 @@ class Emitted:
 
 def emit(nonterminals: Nonterminals, digits: int) -> Emitted:
     """The grammar of all nonterminals, with numbers of at most ``digits`` digits on each side of the point."""
-    writer = _Writer(nonterminals, digits)
+    writer = _NonterminalWriter(nonterminals, digits)
     start = writer.value(nonterminals.start)
     writer.write_all()
     node = Group("json", start, writer.rules) if writer.rules else start
@@ -67,7 +67,7 @@ def emit(nonterminals: Nonterminals, digits: int) -> Emitted:
     return Emitted(node, report, writer.watched, writer.loses_controls)
 
 
-class _Writer:
+class _NonterminalWriter:
     def __init__(self, nonterminals: Nonterminals, digits: int) -> None:
         self.nonterminals = nonterminals
         self.digits = digits
@@ -268,7 +268,7 @@ _UNNAMED = {
 class _AutomatonWriter:
     """One automaton as grammar nodes; a node with several predecessors becomes a rule."""
 
-    def __init__(self, writer: _Writer, automaton: MemberAutomaton, name: str) -> None:
+    def __init__(self, writer: _NonterminalWriter, automaton: MemberAutomaton, name: str) -> None:
         self.writer = writer
         self.nodes = automaton.nodes
         self.name = name

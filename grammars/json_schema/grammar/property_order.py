@@ -26,7 +26,7 @@ def property_order(solver: Solver, conj: Conj) -> list[str]:
 
     Keys that are only required come after all that have a schema; a key on which others depend comes before those.
     """
-    walk = _Walk(solver)
+    walk = _OrderWalk(solver)
     for literal in conj:
         if literal > 0:
             walk.visit(solver.documents[literal])
@@ -39,7 +39,7 @@ def property_order(solver: Solver, conj: Conj) -> list[str]:
     return list(dict.fromkeys((*order, *walk.required)))
 
 
-class _Walk:
+class _OrderWalk:
     def __init__(self, solver: Solver) -> None:
         self.solver = solver
         self.seen: set[int] = set()
