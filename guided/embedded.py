@@ -98,8 +98,8 @@ def model_folder(*, progress: Progress | None = None, weights: bool = True) -> P
 
 
 def _source() -> Path:
-    found = importlib.util.find_spec(PACKAGE)
-    places = list(found.submodule_search_locations or ()) if found else []
+    spec = importlib.util.find_spec(PACKAGE)
+    places = list(spec.submodule_search_locations or ()) if spec else []
     for place in places:
         if (Path(place) / GGUF).is_file():
             return Path(place) / GGUF
@@ -180,8 +180,8 @@ def _is_whole(folder: Path, *, weights: bool = True) -> bool:
         files = dict(manifest["files"])
         if not weights and (folder / _WEIGHTS).is_file():
             del files[_WEIGHTS]
-        found = _checksums(folder, but="" if weights else _WEIGHTS)
-        return bool(manifest["version"] == _VERSION and files == found)
+        checksums = _checksums(folder, but="" if weights else _WEIGHTS)
+        return bool(manifest["version"] == _VERSION and files == checksums)
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -174,18 +174,18 @@ def usage_object(messages: Sequence[Message]) -> dict[str, Any]:
 
 def extras(messages: Sequence[Message], ignored: Sequence[str]) -> dict[str, Any]:
     """Return the key ``guided`` with the fields that OpenAI does not have; nothing where there are none."""
-    found = {
+    fields = {
         "ignored": list(ignored),
         "notes": sorted({note for message in messages for note in message.notes}),
         "violations": [text for message in messages for text in message.violations],
     }
-    found = {key: value for key, value in found.items() if value}
-    return {"guided": found} if found else {}
+    fields = {key: value for key, value in fields.items() if value}
+    return {"guided": fields} if fields else {}
 
 
-def logprobs_object(found: Sequence[TokenLogprob] | None, token_bytes: TokenBytes) -> dict[str, Any] | None:
+def logprobs_object(logprobs: Sequence[TokenLogprob] | None, token_bytes: TokenBytes) -> dict[str, Any] | None:
     """Return the ``logprobs`` of a choice; None where none were asked for."""
-    if found is None:
+    if logprobs is None:
         return None
 
     def entry(token: int, logprob: float) -> dict[str, Any]:
@@ -195,4 +195,4 @@ def logprobs_object(found: Sequence[TokenLogprob] | None, token_bytes: TokenByte
     def whole(one: TokenLogprob) -> dict[str, Any]:
         return entry(one.token_id, one.logprob) | {"top_logprobs": [entry(*pair) for pair in one.top]}
 
-    return {"content": [whole(one) for one in found], "refusal": None}
+    return {"content": [whole(one) for one in logprobs], "refusal": None}

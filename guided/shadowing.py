@@ -20,13 +20,13 @@ def check_shadowing(root: Path = Path(__file__).parent.parent) -> None:
     Imports nothing.  A package that is not under ``root`` at all cannot be hidden there and is not checked.
     """
     for name in ("special_tokens", "grammars"):
-        own, found = root / name / "__init__.py", _file_of(name)
-        if found is not None and own.exists() and not (found.exists() and found.samefile(own)):
+        own_file, file = root / name / "__init__.py", _file_of(name)
+        if file is not None and own_file.exists() and not (file.exists() and file.samefile(own_file)):
             raise ImportError(
-                f"{found} hides the package {name!r} of guided ({own}): rename it, or take {_folder_on_path(found)} "
+                f"{file} hides the package {name!r} of guided ({own_file}): rename it, or take {_folder_on_path(file)} "
                 "off sys.path (the folder of the script and the current folder come first)",
                 name=name,
-                path=str(found),
+                path=str(file),
             )
 
 

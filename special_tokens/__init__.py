@@ -36,7 +36,7 @@ _HOMES = ("catalog", "facts", "family", "registry", "roles")
 
 def __getattr__(name: str) -> Any:
     for home in _HOMES if name in __all__ else ():
-        found = import_module(f"special_tokens.{home}")
-        if name in found.__all__:
-            return getattr(found, name)
+        module = import_module(f"special_tokens.{home}")
+        if name in module.__all__:
+            return getattr(module, name)
     raise AttributeError(f"module 'special_tokens' has no attribute {name!r}")

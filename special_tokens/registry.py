@@ -126,7 +126,7 @@ class SpecialTokens:
         for i in self.marker_ids:
             text = self.added[i].text or "\0"
             lengths.setdefault(text[0], set()).add(len(text))
-        return {first: tuple(sorted(found, reverse=True)) for first, found in lengths.items()}
+        return {first: tuple(sorted(sizes, reverse=True)) for first, sizes in lengths.items()}
 
     @cached_property
     def _first(self) -> re.Pattern[str] | None:
@@ -134,9 +134,9 @@ class SpecialTokens:
 
     def _find(self, text: str, at: int) -> tuple[int, int, int] | None:
         """Begin, end and id of the next marker in ``text`` from ``at`` on; the longest marker at a place wins."""
-        while self._first is not None and (found := self._first.search(text, at)):
-            at = found.start()
-            for length in self._lengths[found[0]]:
+        while self._first is not None and (match := self._first.search(text, at)):
+            at = match.start()
+            for length in self._lengths[match[0]]:
                 token_id = self._by_text.get(text[at : at + length])
                 if token_id in self.marker_ids:
                     return at, at + length, token_id
@@ -147,8 +147,8 @@ class SpecialTokens:
         """Split ``text`` into ids of marker tokens and plain text; the longest marker at a place wins."""
         out: list[int | str] = []
         at = 0
-        while found := self._find(text, at):
-            begin, end, token_id = found
+        while span := self._find(text, at):
+            begin, end, token_id = span
             if begin > at:
                 out.append(text[at:begin])
             out.append(token_id)
@@ -183,22 +183,22 @@ class SpecialTokens:
     @cached_property
     def roles(self) -> Mapping[Role, Marker]:
         """Role -> marker.  Of a pair of roles either both are present or neither is."""
-        found = {role: self._marker(text, "tokenizer") for role, text in self._named_roles().items()}
+        markers = {role: self._marker(text, "tokenizer") for role, text in self._named_roles().items()}
         family = self.family
         if family is not None:
             for role, text in family.roles.items():
                 if self.id_of(text) is not None or family.plain_markers:
-                    found[role] = self._marker(text, f"family {family.id}")
+                    markers[role] = self._marker(text, f"family {family.id}")
         for start, end, pairs in KNOWN_PAIRS:
-            if start not in found or end not in found:
-                self._add_pair(found, start, end, pairs)
-        if Role.TURN_END not in found:
-            self._add_pair(found, Role.TURN_START, Role.TURN_END, KNOWN_TURNS)
+            if start not in markers or end not in markers:
+                self._add_pair(markers, start, end, pairs)
+        if Role.TURN_END not in markers:
+            self._add_pair(markers, Role.TURN_START, Role.TURN_END, KNOWN_TURNS)
         for pair_roles in PAIRS:
-            if not all(role in found for role in pair_roles):
+            if not all(role in markers for role in pair_roles):
                 for role in pair_roles:
-                    found.pop(role, None)
-        return found
+                    markers.pop(role, None)
+        return markers
 
     def pair(self, start: Role, end: Role) -> tuple[Marker, Marker] | None:
         """The markers of a pair of roles, or None if the model has no such pair."""
@@ -206,10 +206,10 @@ class SpecialTokens:
             return self.roles[start], self.roles[end]
         return None
 
-    def _add_pair(self, found: dict[Role, Marker], start: Role, end: Role, pairs: Iterable[tuple[str, str]]) -> None:
+    def _add_pair(self, markers: dict[Role, Marker], start: Role, end: Role, pairs: Iterable[tuple[str, str]]) -> None:
         for pair in pairs:
             if all(text in self._by_text for text in pair):
-                found[start], found[end] = (self._marker(text, "vocabulary") for text in pair)
+                markers[start], markers[end] = (self._marker(text, "vocabulary") for text in pair)
                 return
 
     def _named_roles(self) -> dict[Role, str]:
@@ -231,9 +231,9 @@ class SpecialTokens:
             SpecialToken(t.id, t.text, self._category(t), Source.SPECIAL if t.special else Source.ADDED)
             for t in self.added.values()
         ]
-        known = KNOWN_TOKENS | {text for *_, pairs in KNOWN_PAIRS for pair in pairs for text in pair}
-        known |= {text for pair in KNOWN_TURNS for text in pair} | {marker.text for marker in self.roles.values()}
-        for text in sorted(known):
+        texts = KNOWN_TOKENS | {text for *_, pairs in KNOWN_PAIRS for pair in pairs for text in pair}
+        texts |= {text for pair in KNOWN_TURNS for text in pair} | {marker.text for marker in self.roles.values()}
+        for text in sorted(texts):
             common = self.facts.lookup(text)
             if common is not None and common not in self.added:
                 tokens.append(SpecialToken(common, text, category_of_text(text), Source.COMMON))

@@ -80,12 +80,12 @@ def report_of(tokens: SpecialTokens) -> TokensReport:
 def template_sections(template: str) -> tuple[Section, ...]:
     """Find the topics of a chat template by the words in its lines."""
     lines = template.splitlines()
-    found = []
+    sections = []
     for topic, words in _SECTION_WORDS.items():
         numbers = tuple(n for n, line in enumerate(lines, 1) if any(word in line for word in words))
         if numbers:
-            found.append(Section(topic, numbers, lines[numbers[0] - 1].strip()[:160]))
-    return tuple(found)
+            sections.append(Section(topic, numbers, lines[numbers[0] - 1].strip()[:160]))
+    return tuple(sections)
 
 
 def report_text(report: TokensReport) -> str:

@@ -19,8 +19,8 @@ def spare_tokens(tokens: SpecialTokens) -> tuple[str, ...]:
     used = {end.text for end in tokens.ends} | {marker.text for marker in tokens.roles.values()}
     used |= set(tokens.facts.named.values())
     template = tokens.facts.chat_template
-    found = (token.text for token in tokens.added.values() if token.is_marker)
-    return tuple(text for text in found if text not in used and text not in template)
+    texts = (token.text for token in tokens.added.values() if token.is_marker)
+    return tuple(text for text in texts if text not in used and text not in template)
 
 
 def anchor_tokens(tokens: SpecialTokens, given: bool | Sequence[int | str] = True) -> tuple[str, str]:
@@ -32,9 +32,9 @@ def anchor_tokens(tokens: SpecialTokens, given: bool | Sequence[int | str] = Tru
     free = spare_tokens(tokens)
     if given is True:
         for looks in (_PAD, _SPARE):
-            found = [text for text in free if looks.search(text)]
-            if len(found) >= 2:
-                return found[-2], found[-1]
+            candidates = [text for text in free if looks.search(text)]
+            if len(candidates) >= 2:
+                return candidates[-2], candidates[-1]
         raise TokenizerError("the vocabulary has no two spare tokens", place="anchors", hint="leave anchors off")
     if not isinstance(given, list | tuple) or len(given) != 2 or given[0] == given[1]:
         raise TokenizerError(f"{shown(given)} is not possible", place="anchors", expected="True, or two tokens")

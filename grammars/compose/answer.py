@@ -197,8 +197,8 @@ class Answer:
         """Whether a token opens calls; the triggers of text and then a token; the triggers of text alone."""
         assert self.section is not None
         pieces = {trigger: self.markers.pieces(trigger) for trigger in self.section.triggers}
-        literal = [trigger for trigger, found in pieces.items() if not any(isinstance(p, int) for p in found)]
-        mixed = [t for t, found in pieces.items() if t not in literal and isinstance(found[0], str)]
+        literal = [trigger for trigger, parts in pieces.items() if not any(isinstance(p, int) for p in parts)]
+        mixed = [t for t, parts in pieces.items() if t not in literal and isinstance(parts[0], str)]
         return len(literal) + len(mixed) < len(pieces), mixed, literal
 
     def _text_without(self, barred: Sequence[str]) -> Node:

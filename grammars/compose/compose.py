@@ -201,8 +201,8 @@ class _Composer:
         form = self.format.tool_calls
         if form is None or self.choice.mode == "none":
             return ()
-        found = ((anchor.closes, self.tokens.id_of(anchor.token)) for anchor in form.anchors)
-        return tuple((tag, token_id) for tag, token_id in found if token_id is not None)
+        pairs = ((anchor.closes, self.tokens.id_of(anchor.token)) for anchor in form.anchors)
+        return tuple((tag, token_id) for tag, token_id in pairs if token_id is not None)
 
     # -- the grammar
 

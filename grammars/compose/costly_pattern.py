@@ -12,7 +12,7 @@ from grammars.values.json_pointer import escaped
 
 __all__ = ["costliest_pattern_place"]
 
-_MOST = 20_000  # values looked at
+_MAX_VALUES = 20_000  # values looked at
 
 
 def costliest_pattern_place(plan: Plan) -> str:
@@ -20,20 +20,20 @@ def costliest_pattern_place(plan: Plan) -> str:
 
     Without a pattern it is the response format's place; "" where there is no response format.
     """
-    found: list[tuple[int, str]] = []
+    patterns: list[tuple[int, str]] = []
     response = plan.response
     if response is not None:
-        found.append((0, "response_format"))
-        found += _patterns(response.schema, "response_format")
+        patterns.append((0, "response_format"))
+        patterns += _patterns(response.schema, "response_format")
     for tool in plan.tools:
-        found += _patterns(tool.parameters, f"tools.{tool.name}.parameters")
-    return max(found, key=lambda pair: pair[0], default=(0, ""))[1]
+        patterns += _patterns(tool.parameters, f"tools.{tool.name}.parameters")
+    return max(patterns, key=lambda pair: pair[0], default=(0, ""))[1]
 
 
 def _patterns(schema: Any, place: str) -> Iterator[tuple[int, str]]:
     """Cost and place of each pattern in ``schema``."""
     todo = [(schema, place)]
-    for _ in range(_MOST):
+    for _ in range(_MAX_VALUES):
         if not todo:
             return
         value, at = todo.pop()

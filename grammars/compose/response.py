@@ -83,11 +83,11 @@ def response_part(
         case Choice(options=options):
             return _choice(tuple(options), _at(place, "choice"))
         case Lark(grammar=grammar, trusted=trusted):
-            found = client_grammar(
+            client_part = client_grammar(
                 grammar, place=_at(place, "grammar"), trusted=trusted, spelling=spelling, policy=policy
             )
-            plan = ResponsePlan("lark", report=found.report, source=grammar, spelling=spelling)
-            return ResponsePart(Sub("lark", found.lark), plan)
+            plan = ResponsePlan("lark", report=client_part.report, source=grammar, spelling=spelling)
+            return ResponsePart(Sub("lark", client_part.lark), plan)
         case Gbnf(grammar=grammar):
             text = gbnf_grammar(grammar, place=_at(place, "grammar")).lark
             return ResponsePart(Sub("gbnf", text), ResponsePlan("gbnf", source=grammar))

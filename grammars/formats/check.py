@@ -43,11 +43,11 @@ TYPED_TOOLS: Mapping[str, Tool] = {
 
 def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -> tuple[str, ...]:
     """The differences between the format and the template, as sentences; () if they agree."""
-    found: list[str] = []
+    problems: list[str] = []
     if _ends_by_white_space(form):
         return ("only white space ends a value, and raw text may contain it",)
     if not texts.keeps_names and _can_write(form, Call(s.ODD_NAME, {})):
-        found.append(f"the name {s.ODD_NAME!r} is written differently")
+        problems.append(f"the name {s.ODD_NAME!r} is written differently")
     for what, text, calls in _samples(form, texts):
         if text is None:
             continue
@@ -55,15 +55,15 @@ def differences(form: ToolCallFormat, texts: CallTexts, tokens: SpecialTokens) -
         if form.option("items") is not None:
             read, calls = _as_elements(read), _as_elements(calls)
         if not _same(read, calls):
-            found.append(f"{what} reads back as {_shown(read)}")
+            problems.append(f"{what} reads back as {_shown(read)}")
     calls = [Call(s.NAME, s.BOTH, s.ID), Call(s.OTHER_NAME, {}, s.OTHER_ID), Call(s.NAME, s.BOTH, s.THIRD_ID)]
     several = [(texts.two, 2), (texts.three, 3)] if form.max_calls is None else []
     for text, number in several:
-        found += _framing(form, text, calls[:number]) if text is not None else []
+        problems += _framing(form, text, calls[:number]) if text is not None else []
     if any(text is not None for text, _ in several):
         form = replace(form, section_end="")  # some templates close a section only after several calls
-    found += _framing(form, texts.both, calls[:1])
-    return tuple(found)
+    problems += _framing(form, texts.both, calls[:1])
+    return tuple(problems)
 
 
 def _ends_by_white_space(form: ToolCallFormat) -> bool:

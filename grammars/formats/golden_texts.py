@@ -71,10 +71,10 @@ def golden_texts(
 
     ``block`` is the empty reasoning block that the template writes before an answer without reasoning.
     """
-    own = _AssistantText(format, header, block, units)
-    yield from _answers(renderings, plain, format, own)
+    writer = _AssistantText(format, header, block, units)
+    yield from _answers(renderings, plain, format, writer)
     if calling is not None and format.tool_calls is not None:
-        yield from _calls(renderings, calling, format, own)
+        yield from _calls(renderings, calling, format, writer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +91,18 @@ class _AssistantText:
         begin = self._begin(rendering) if rendering is not None else None
         if rendering is None or begin is None or reasoning not in rendering:
             return None
-        own = rendering[begin:]
+        text = rendering[begin:]
         form = self.format.reasoning
         if form is None:
-            return own, "fresh"
+            return text, "fresh"
         if reasoning:
-            return own, "fresh" if own.startswith(form.start) else "inside"
+            return text, "fresh" if text.startswith(form.start) else "inside"
         for closed in (form.prompt_off, self.block if self.block != form.empty else ""):
-            if closed and own.startswith(closed):
-                return own[len(closed) :], "after"
-        if form.start.strip() and own.startswith(form.start) and form.end.strip() not in own:
+            if closed and text.startswith(closed):
+                return text[len(closed) :], "after"
+        if form.start.strip() and text.startswith(form.start) and form.end.strip() not in text:
             return None  # the template opens a block before the answer and never closes it
-        return own, "fresh"
+        return text, "fresh"
 
     def _begin(self, rendering: str) -> int | None:
         """The position where the assistant's text begins: after the header, or after a suffix of it.
@@ -122,9 +122,9 @@ class _AssistantText:
         return rendering.index(core) + len(core) if core and core in rendering else None
 
 
-def _answers(renderings: Renderings, plain: Probe, format: Format, own: _AssistantText) -> Iterator[GoldenText]:
+def _answers(renderings: Renderings, plain: Probe, format: Format, writer: _AssistantText) -> Iterator[GoldenText]:
     answer = s.assistant(s.ANSWER)
-    yield from _answer(renderings.turn(plain, answer), format, own, "")
+    yield from _answer(renderings.turn(plain, answer), format, writer, "")
     reasoning_as = format.inputs.reasoning_as
     if reasoning_as == "parts":
         answer["content"] = [{"type": "thinking", "thinking": s.REASON}, {"type": "text", "text": s.ANSWER}]
@@ -133,20 +133,20 @@ def _answers(renderings: Renderings, plain: Probe, format: Format, own: _Assista
     if reasoning_as:
         form = format.reasoning
         on = {form.switch.name: form.switch.on} if form is not None and form.switch is not None else {}
-        yield from _answer(renderings.turn(plain, answer, **on), format, own, s.REASON)
+        yield from _answer(renderings.turn(plain, answer, **on), format, writer, s.REASON)
 
 
-def _answer(rendering: str | None, format: Format, own: _AssistantText, reasoning: str) -> Iterator[GoldenText]:
-    found = own.text(rendering, reasoning)
-    if found is None or s.ANSWER not in found[0]:
+def _answer(rendering: str | None, format: Format, writer: _AssistantText, reasoning: str) -> Iterator[GoldenText]:
+    golden = writer.text(rendering, reasoning)
+    if golden is None or s.ANSWER not in golden[0]:
         return
-    text, entry = found
+    text, entry = golden
     end = text.index(s.ANSWER) + len(s.ANSWER)
     end += len(format.content.end) if text[end:].startswith(format.content.end) else 0
     yield GoldenText(text[:end], entry, reasoning, s.ANSWER)
 
 
-def _calls(renderings: Renderings, calling: Probe, format: Format, own: _AssistantText) -> Iterator[GoldenText]:
+def _calls(renderings: Renderings, calling: Probe, format: Format, writer: _AssistantText) -> Iterator[GoldenText]:
     form = format.tool_calls
     assert form is not None
     several = [[_BOTH], [_BOTH, _OTHER]] if form.max_calls is None else [[_BOTH]]
@@ -158,9 +158,9 @@ def _calls(renderings: Renderings, calling: Probe, format: Format, own: _Assista
         fields = {reasoning_as: reasoning} if reasoning else {}
         pairs = [(call.name, arguments_object(call)) for call in made]
         message = renderings.calling(calling, pairs, content or None, **fields)
-        found = own.text(renderings.turn(calling, message, tools=True), reasoning)
-        if found is not None and content in found[0]:
-            yield from _with_calls(*found, format, made, content, reasoning)
+        golden = writer.text(renderings.turn(calling, message, tools=True), reasoning)
+        if golden is not None and content in golden[0]:
+            yield from _with_calls(*golden, format, made, content, reasoning)
 
 
 def _with_calls(

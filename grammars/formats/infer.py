@@ -104,13 +104,13 @@ def _inferred(
     remarks: tuple[str, ...],
 ) -> Inference:
     """The inference from one reading of a template; ``unsandboxed`` is its reading without the sandbox."""
-    found, notes = reading.format()
+    form, notes = reading.format()
     notes += remarks
     if unsandboxed is not None:
-        found, notes = _with_refused(found, unsandboxed, notes)
+        form, notes = _with_refused(form, unsandboxed, notes)
     if described:
-        found, notes = _with_described(found, described, reading, notes)
-    finished = completed(found, reading.tokens, notes)
+        form, notes = _with_described(form, described, reading, notes)
+    finished = completed(form, reading.tokens, notes)
     shown = dict.fromkeys(reading.golden_texts(finished.format))
     shown |= dict.fromkeys(unsandboxed.golden_texts(finished.format) if unsandboxed is not None else ())
 
@@ -139,42 +139,44 @@ def _read_unsandboxed(render_unsandboxed: Callable[..., str], reading: TemplateR
     return unsandboxed if unsandboxed.texts is not None and unsandboxed.format()[0].tool_calls is not None else None
 
 
-def _with_refused(
-    found: Format, unsandboxed: TemplateReading, notes: tuple[str, ...]
-) -> tuple[Format, tuple[str, ...]]:
+def _with_refused(form: Format, unsandboxed: TemplateReading, notes: tuple[str, ...]) -> tuple[Format, tuple[str, ...]]:
     """The format with the calls that only an unsandboxed rendering shows; prompts are rendered in the same way."""
     other, _ = unsandboxed.format()
-    evidence = (*without_part(found.evidence, "tool_calls"), ("tool_calls", UNSANDBOXED))
-    ends = replace(found.ends, calls=other.ends.calls, not_ends=other.ends.not_ends)
-    reasoning = found.reasoning or other.reasoning
+    evidence = (*without_part(form.evidence, "tool_calls"), ("tool_calls", UNSANDBOXED))
+    ends = replace(form.ends, calls=other.ends.calls, not_ends=other.ends.not_ends)
+    reasoning = form.reasoning or other.reasoning
     made = replace(
-        found, tool_calls=other.tool_calls, ends=ends, reasoning=reasoning, inputs=other.inputs, evidence=evidence
+        form, tool_calls=other.tool_calls, ends=ends, reasoning=reasoning, inputs=other.inputs, evidence=evidence
     )
     return made, ("transformers' sandbox refuses this template's calls: they are rendered in one that lets a template "
                   "change its own lists",)  # fmt: skip
 
 
 def _with_described(
-    found: Format, described: tuple[Format, ...], reading: TemplateReading, notes: tuple[str, ...]
+    whole: Format, described: tuple[Format, ...], reading: TemplateReading, notes: tuple[str, ...]
 ) -> tuple[Format, tuple[str, ...]]:
     """The format with the calls that the tokenizer's response template describes, if renderings agree with it.
 
     The white space and text around calls are known only from renderings.
     """
-    how = (*without_part(found.evidence, "tool_calls"), ("tool_calls", "response_template"))
-    if found.reasoning is None and described[0].reasoning is not None:
-        found = replace(found, reasoning=described[0].reasoning, evidence=(*found.evidence, ("reasoning", how[-1][1])))
+    how = (*without_part(whole.evidence, "tool_calls"), ("tool_calls", "response_template"))
+    if whole.reasoning is None and described[0].reasoning is not None:
+        whole = replace(
+            whole,
+            reasoning=described[0].reasoning,
+            evidence=(*whole.evidence, ("reasoning", how[-1][1])),
+        )
     forms = [format.tool_calls for format in described if format.tool_calls is not None]
     if reading.texts is None:
-        return (replace(found, tool_calls=forms[0], evidence=how), notes) if forms else (found, notes)
+        return (replace(whole, tool_calls=forms[0], evidence=how), notes) if forms else (whole, notes)
     for form in forms:
         if not differences(form, reading.one_turn or reading.texts, reading.tokens):
-            made = _with_rendered_text(form, found.tool_calls or form)
+            made = _with_rendered_text(form, whole.tool_calls or form)
             shown = evidence_of_changes(form, made, "tool_calls", "rendering of text with a call")
-            return replace(found, tool_calls=made, evidence=(*how, *shown.items())), notes
+            return replace(whole, tool_calls=made, evidence=(*how, *shown.items())), notes
     if forms:
         notes += ("tokenizer.response_template does not match what the chat template writes",)
-    return found, notes
+    return whole, notes
 
 
 def _with_rendered_text(form: ToolCallFormat, shown: ToolCallFormat) -> ToolCallFormat:
@@ -190,31 +192,31 @@ def _with_rendered_text(form: ToolCallFormat, shown: ToolCallFormat) -> ToolCall
     )
 
 
-def completed(found: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ()) -> Inference:
+def completed(form: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ()) -> Inference:
     """Complete a format from family data and vocabulary, and with the fallback if its calls are still unknown."""
     if tokens.family is not None:
-        known = _with_family(found, format_of_family(tokens.family), tokens.family.id)
-        notes = notes if found.tool_calls is known.tool_calls else ()  # its file says what the template does not
-        found = known
-    if found.reasoning is None:
-        found = _with_vocabulary(found, tokens)
-    if found.tool_calls is None:
+        of_family = _with_family(form, format_of_family(tokens.family), tokens.family.id)
+        notes = notes if form.tool_calls is of_family.tool_calls else ()  # its file says what the template does not
+        form = of_family
+    if form.reasoning is None:
+        form = _with_vocabulary(form, tokens)
+    if form.tool_calls is None:
         notes += ("tools are described in the prompt, and calls are JSON between <tool_call> tags",)
-        found = replace(
-            found,
+        form = replace(
+            form,
             tool_calls=DESCRIBED_CALLS,
-            inputs=replace(found.inputs, tools="described", tool_calls="described", tool_results="described"),
-            evidence=tuple((dict(found.evidence) | _FALLBACK).items()),
+            inputs=replace(form.inputs, tools="described", tool_calls="described", tool_results="described"),
+            evidence=tuple((dict(form.evidence) | _FALLBACK).items()),
         )
-    return Inference(found, notes, call_notes=notes)
+    return Inference(form, notes, call_notes=notes)
 
 
 def without_calls(inference: Inference, tokens: SpecialTokens, why: tuple[str, ...]) -> Inference:
     """The inference with the next evidence for calls, after these failed the check; ``why`` are the reasons."""
     evidence = without_part(inference.format.evidence, "tool_calls")
     content = replace(inference.format.content, lead_start="", lead_end="")  # inferred from these calls
-    found = replace(inference.format, tool_calls=None, content=content, evidence=evidence)
-    return completed(found, tokens, (*inference.notes, *(f"cross-check failed: {wrong}" for wrong in why)))
+    form = replace(inference.format, tool_calls=None, content=content, evidence=evidence)
+    return completed(form, tokens, (*inference.notes, *(f"cross-check failed: {wrong}" for wrong in why)))
 
 
 def without_content_markers(inference: Inference) -> Inference:
@@ -233,46 +235,46 @@ def without_switch(form: ReasoningFormat, prompt: str) -> ReasoningFormat:
     return replace(form, switch=None, prompt_on=suffix, prompt_off="", closed_lead="")
 
 
-def _with_family(found: Format, known: Format, family: str) -> Format:
+def _with_family(form: Format, of_family: Format, family: str) -> Format:
     """Fill fields that renderings left open from family data."""
     changes: dict[str, Any] = {}
-    evidence = dict(found.evidence)
+    evidence = dict(form.evidence)
     for name in ("reasoning", "tool_calls"):
-        if getattr(found, name) is None and getattr(known, name) is not None:
-            changes[name] = getattr(known, name)
-    if found.reasoning is not None and known.reasoning is not None:
-        changes["reasoning"] = replace(found.reasoning, ends_by_call=known.reasoning.ends_by_call)
-    changes["content"] = _filled(found.content, known.content)
-    changes["ends"] = _united(found.ends, known.ends)
+        if getattr(form, name) is None and getattr(of_family, name) is not None:
+            changes[name] = getattr(of_family, name)
+    if form.reasoning is not None and of_family.reasoning is not None:
+        changes["reasoning"] = replace(form.reasoning, ends_by_call=of_family.reasoning.ends_by_call)
+    changes["content"] = _filled(form.content, of_family.content)
+    changes["ends"] = _united(form.ends, of_family.ends)
     if "inputs" not in evidence:
-        changes["inputs"] = known.inputs
-    elif known.inputs.reasoning == "described":
-        changes["inputs"] = replace(found.inputs, reasoning="described")
+        changes["inputs"] = of_family.inputs
+    elif of_family.inputs.reasoning == "described":
+        changes["inputs"] = replace(form.inputs, reasoning="described")
     for part, value in changes.items():
-        filled = evidence_of_changes(getattr(found, part), value, part, f"family {family}")
+        filled = evidence_of_changes(getattr(form, part), value, part, f"family {family}")
         evidence |= {name: f"{evidence[name]}, {how}" if part == "ends" and name in evidence else how
                      for name, how in filled.items()}  # fmt: skip
-    return replace(found, name=family, **changes, evidence=tuple(evidence.items()))
+    return replace(form, name=family, **changes, evidence=tuple(evidence.items()))
 
 
-def _filled(found: ContentFormat, known: ContentFormat) -> ContentFormat:
+def _filled(content: ContentFormat, of_family: ContentFormat) -> ContentFormat:
     """Fill empty markers from family data; ``start`` and ``end`` of an answer are filled together or not at all."""
-    if not found.start and not found.end:
-        found = replace(found, start=known.start, end=known.end)
-    if not found.lead_start:
-        found = replace(found, lead_start=known.lead_start, lead_end=known.lead_end)
-    return found
+    if not content.start and not content.end:
+        content = replace(content, start=of_family.start, end=of_family.end)
+    if not content.lead_start:
+        content = replace(content, lead_start=of_family.lead_start, lead_end=of_family.lead_end)
+    return content
 
 
-def _united(found: Ends, known: Ends) -> Ends:
+def _united(ends: Ends, of_family: Ends) -> Ends:
     names = (each.name for each in fields(Ends))
-    return Ends(**{name: tuple(dict.fromkeys((*getattr(found, name), *getattr(known, name)))) for name in names})
+    return Ends(**{name: tuple(dict.fromkeys((*getattr(ends, name), *getattr(of_family, name)))) for name in names})
 
 
-def _with_vocabulary(found: Format, tokens: SpecialTokens) -> Format:
+def _with_vocabulary(form: Format, tokens: SpecialTokens) -> Format:
     """Add the reasoning markers of the vocabulary; such a model does not reason by default."""
     pair = tokens.pair(Role.REASONING_START, Role.REASONING_END)
     if pair is None or not (pair[0].is_token and pair[1].is_token):
-        return found
+        return form
     reasoning = ReasoningFormat(start=pair[0].text, end=pair[1].text, default_on=False)
-    return replace(found, reasoning=reasoning, evidence=(*found.evidence, ("reasoning", "vocabulary")))
+    return replace(form, reasoning=reasoning, evidence=(*form.evidence, ("reasoning", "vocabulary")))

@@ -23,15 +23,19 @@ _ARGUMENTS = ("arguments", "parameters", "args", "params", "input", "kwargs")
 
 def read_declared(prompt: str) -> ToolCallFormat | None:
     """The format of the first such example in a prompt; None if there is none."""
-    for found in _EXAMPLE.finditer(prompt):
-        if found["name"] in _NAMES and found["arguments"] in _ARGUMENTS and is_pair(found["open"], found["close"]):
-            lead, trail = ("\n" if "\n" in found[part] else "" for part in ("lead", "trail"))
+    for example in _EXAMPLE.finditer(prompt):
+        if (
+            example["name"] in _NAMES
+            and example["arguments"] in _ARGUMENTS
+            and is_pair(example["open"], example["close"])
+        ):
+            lead, trail = ("\n" if "\n" in example[part] else "" for part in ("lead", "trail"))
             return ToolCallFormat(
                 "json_in_tags",
-                call_start=found["open"] + lead,
-                call_end=trail + found["close"],
+                call_start=example["open"] + lead,
+                call_end=trail + example["close"],
                 between="\n" if lead else "",
                 gap="\n" if lead else "",
-                options=(("args_key", found["arguments"]), ("name_key", found["name"])),
+                options=(("args_key", example["arguments"]), ("name_key", example["name"])),
             )
     return None

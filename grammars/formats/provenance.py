@@ -95,17 +95,17 @@ def _says_something(value: Any, field: str) -> bool:
 def by_field(format: Format) -> dict[str, str]:
     """``part.field`` -> evidence, for every field of every part; ``default`` if there is none."""
     evidence = dict(format.evidence)
-    known: dict[str, str] = {}
+    sources: dict[str, str] = {}
     for part, kind in PARTS.items():
         value = getattr(format, part)
         for field in fields(kind):
             name = f"{part}.{field.name}"
             if name in evidence:
-                known[name] = evidence[name]
+                sources[name] = evidence[name]
             else:
-                known[name] = evidence.get(part, _DEFAULT) if _says_something(value, field.name) else _DEFAULT
-    known["spelling"] = evidence.get("spelling", _DEFAULT)
-    return known
+                sources[name] = evidence.get(part, _DEFAULT) if _says_something(value, field.name) else _DEFAULT
+    sources["spelling"] = evidence.get("spelling", _DEFAULT)
+    return sources
 
 
 def without_part(evidence: Iterable[tuple[str, str]], part: str) -> tuple[tuple[str, str], ...]:

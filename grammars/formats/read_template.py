@@ -123,8 +123,8 @@ class TemplateReading:
         read_off = dict(format.evidence).get("tool_calls", "").startswith(("rendering", "response_template"))
         calling = self.calling if read_off else None
         reading = self.reasoning
-        found = golden_texts(self.renderings, self.plain, calling, format, reading.header, reading.block, self.units)
-        return tuple(dict.fromkeys(found))
+        texts = golden_texts(self.renderings, self.plain, calling, format, reading.header, reading.block, self.units)
+        return tuple(dict.fromkeys(texts))
 
     def prompts(self, format: Format) -> tuple[GoldenPrompt, ...]:
         """The prompts that the template renders under the reasoning switch of ``format``."""
@@ -255,12 +255,12 @@ class TemplateReading:
 
     def _ends(self, calls: ToolCallFormat | None) -> Ends:
         content, of_calls = self._content_ends.end, self._call_ends.end
-        found = Ends((content,) if content else (), (of_calls,) if of_calls not in ("", content) else ())
+        ends = Ends((content,) if content else (), (of_calls,) if of_calls not in ("", content) else ())
         form = self.reasoning.format
         framing = [self._content_ends.content_end]
         framing += [form.end, form.empty] if form else []
         framing += [calls.section_start, calls.call_start, calls.call_end, calls.section_end] if calls else []
-        return replace(found, not_ends=not_ends(framing, found, self.units))
+        return replace(ends, not_ends=not_ends(framing, ends, self.units))
 
     def _inputs(self) -> InputNeeds:
         reasoning_start = self.reasoning.format.start if self.reasoning.format else ""

@@ -74,14 +74,14 @@ def _closing_inner(tail: str, header: str, opening: str, units: Units) -> str:
     markers = units.markers(tail)
     stack, around = _open_markers(header + opening, markers, units)
     of_turn = _open_markers(header, markers, units)[0][:1]
-    own = int(bool(of_turn) and stack[:1] == of_turn and _opens_message(of_turn[0], header, markers, units))
+    position = int(bool(of_turn) and stack[:1] == of_turn and _opens_message(of_turn[0], header, markers, units))
     seen: set[str] = set()
     at = cut = 0
     for i, marker in enumerate(markers):
         at = tail.index(marker, at) + len(marker)
         place = next((n for n in reversed(range(len(stack))) if is_pair(stack[n], marker)), None)
         is_last = i + 1 == len(markers)
-        if place is not None and not (place == 0 and is_last) and (place >= own or marker in seen):
+        if place is not None and not (place == 0 and is_last) and (place >= position or marker in seen):
             del stack[place:]
             seen.add(marker)
         elif not (seen and marker in around and not is_last):
@@ -189,9 +189,9 @@ _LOOKS_LIKE_END = re.compile(r"(?i)end|eo[tsm]|return|stop|close|sep|^</s>$")
 
 def not_ends(framing: Sequence[str], ends: Ends, units: Units) -> tuple[str, ...]:
     """Markers inside a turn that do not end it although they look like an end or the configuration names them."""
-    known = {end.text for end in units.tokens.ends}
-    found = dict.fromkeys(marker for text in framing for marker in units.markers(text))
+    end_texts = {end.text for end in units.tokens.ends}
+    markers = dict.fromkeys(marker for text in framing for marker in units.markers(text))
     taken = {*ends.content, *ends.calls}
     return tuple(
-        marker for marker in found if marker not in taken and (marker in known or _LOOKS_LIKE_END.search(marker))
+        marker for marker in markers if marker not in taken and (marker in end_texts or _LOOKS_LIKE_END.search(marker))
     )

@@ -138,9 +138,9 @@ def _worked_out(schema: Any, documents: Mapping[str, Any] | None, limits: Limits
     """Translate the schema, or raise its error; an error that was costly to find is cached."""
     request = (schema, documents, limits, wanted)
     key = _key(*request) if _errors else None
-    known = None if key is None else _errors.get(key)
-    if known is not None:
-        raise copy.copy(known)
+    cached = None if key is None else _errors.get(key)
+    if cached is not None:
+        raise copy.copy(cached)
     begun, left = time.thread_time(), time_left()
     try:
         built = _compiled(Documents(schema, documents, limits=limits), wanted)

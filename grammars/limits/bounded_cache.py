@@ -56,13 +56,13 @@ class BoundedCache(Generic[V]):
     def get(self, key: Hashable) -> V | None:
         """Return the value for ``key``, None if there is none or it has expired."""
         with self._lock:
-            found = self._values.get(key)
-            if found is None or time.monotonic() > found[1]:
+            entry = self._values.get(key)
+            if entry is None or time.monotonic() > entry[1]:
                 self._misses += 1
                 return None
             self._hits += 1
             self._values.move_to_end(key)
-            return found[0]
+            return entry[0]
 
     def put(self, key: Hashable, value: V, seconds: float = math.inf) -> None:
         """Keep ``value`` for at most this many seconds."""
@@ -77,14 +77,14 @@ class BoundedCache(Generic[V]):
     def drop(self, key: Hashable, value: V) -> None:
         """Drop the value for ``key`` if it is this object."""
         with self._lock:
-            found = self._values.get(key)
-            if found is not None and found[0] is value:
+            entry = self._values.get(key)
+            if entry is not None and entry[0] is value:
                 self._remove(key)
 
     def _remove(self, key: Hashable) -> None:
-        found = self._values.pop(key, None)
-        if found is not None:
-            self._bytes -= self._size_of(key, found[0])
+        entry = self._values.pop(key, None)
+        if entry is not None:
+            self._bytes -= self._size_of(key, entry[0])
 
     def info(self) -> CacheInfo:
         """Return counters since the cache was created."""
@@ -95,9 +95,9 @@ class BoundedCache(Generic[V]):
 
 def digest(*parts: object) -> bytes:
     """Return a digest of ``parts`` in 32 bytes; parts that are not text are distinguished by their `repr`."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for part in parts:
         data = (part if isinstance(part, str) else repr(part)).encode()
-        found.update(len(data).to_bytes(8, "big"))
-        found.update(data)
-    return found.digest()
+        hasher.update(len(data).to_bytes(8, "big"))
+        hasher.update(data)
+    return hasher.digest()

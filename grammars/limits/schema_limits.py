@@ -187,9 +187,9 @@ def _check_text(text: Any) -> None:
         ) from None
 
 
-def _over(what: str, found: int, most: int, name: str, *, pointer: str = "") -> SchemaError:
+def _over(what: str, size: int, most: int, name: str, *, pointer: str = "") -> SchemaError:
     return SchemaError(
-        f"the schema has {found} {what}, the limit {name!r} is {most}",
+        f"the schema has {size} {what}, the limit {name!r} is {most}",
         pointer=pointer,
         hint="split the schema",
     )

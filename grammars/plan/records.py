@@ -42,10 +42,10 @@ def to_record(value: Any, place: str = "plan") -> dict[str, Any]:
     for field in dataclasses.fields(value):
         if not _is_sent(field):
             continue
-        found = getattr(value, field.name)
-        if _is_default(field, found):
+        item = getattr(value, field.name)
+        if _is_default(field, item):
             continue
-        out[field.name] = _write(found, hints[field.name], f"{place}.{field.name}")
+        out[field.name] = _write(item, hints[field.name], f"{place}.{field.name}")
     return out
 
 
@@ -174,15 +174,15 @@ def _read_plain(value: Any, kind: Any, place: str) -> Any:
 
 
 def _read_union(value: Any, kinds: tuple[Any, ...], place: str) -> Any:
-    found: Misfit | None = None
+    misfit: Misfit | None = None
     for kind in kinds:
         try:
             return _read(value, kind, place)
         except Misfit as error:
-            if found is None or len(error.place) > len(found.place):
-                found = error
-    assert found is not None
-    raise found
+            if misfit is None or len(error.place) > len(misfit.place):
+                misfit = error
+    assert misfit is not None
+    raise misfit
 
 
 def _items(kind: Any, count: int) -> tuple[Any, ...]:

@@ -118,11 +118,11 @@ def _check(plan: Plan) -> None:
             _check_region(plan, way.to, f"plan.regions[{i}].exits[{j}].to")
             _check_pieces(plan, way.trigger, f"plan.regions[{i}].exits[{j}].trigger")
     for i, step in enumerate(plan.call_values):
-        for j, number in enumerate((step.to, *(found.to for found in step.ways))):
+        for j, number in enumerate((step.to, *(marker_way.to for marker_way in step.ways))):
             if not 0 <= number < len(plan.call_values):
                 raise Misfit(f"there is no step {number}", f"plan.call_values[{i}].{f'ways[{j - 1}].' if j else ''}to")
-        for j, found in enumerate(step.ways):
-            _check_pieces(plan, found.trigger, f"plan.call_values[{i}].ways[{j}].trigger")
+        for j, marker_way in enumerate(step.ways):
+            _check_pieces(plan, marker_way.trigger, f"plan.call_values[{i}].ways[{j}].trigger")
     for i, end in enumerate(plan.ends):
         if not plan.vocab_size <= end.sentinel < plan.vocab_size + SENTINELS:
             raise Misfit(f"{end.sentinel} is not a sentinel", f"plan.ends[{i}].sentinel")

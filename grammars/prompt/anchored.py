@@ -27,13 +27,13 @@ def put_anchors(pieces: Iterable[tuple[str, bool]], anchors: tuple[Anchor, ...])
     tags = re.compile("|".join(map(re.escape, texts)))
     is_open = dict.fromkeys(anchors, False)
 
-    def replaced(found: re.Match[str]) -> str:
+    def replaced(match: re.Match[str]) -> str:
         for anchor in anchors:
-            if found[0] == anchor.closes and is_open[anchor]:
+            if match[0] == anchor.closes and is_open[anchor]:
                 is_open[anchor] = False
                 return anchor.token
-            is_open[anchor] |= found[0] == anchor.opening
-        return found[0]
+            is_open[anchor] |= match[0] == anchor.opening
+        return match[0]
 
     for text, is_text in pieces:
         yield text if is_text else tags.sub(replaced, text), is_text

@@ -42,7 +42,7 @@ def messages_for(
         read[0] = replace(read[0], content=whole)
     elif system_text:
         read.insert(0, _Read("system", system_text))
-    writer = _Writer(format, {tool.name: tool for tool in tools})
+    writer = _ConversationWriter(format, {tool.name: tool for tool in tools})
     made = _without_system(writer.write(read), format.inputs)
     return [_in_parts(message) for message in made] if format.inputs.content_as == "parts" else made
 
@@ -189,7 +189,7 @@ def _arguments(body: Mapping[str, Any], place: str) -> Mapping[str, Any]:
 # -- writing what the template takes
 
 
-class _Writer:
+class _ConversationWriter:
     """Writes one conversation; maps clients' call ids to the template's, and counts calls."""
 
     def __init__(self, format: Format, tools: Mapping[str, Tool]) -> None:
@@ -228,8 +228,8 @@ class _Writer:
                 yield message
                 continue
             for i, call in enumerate(message.calls):
-                one = replace(message, calls=(call,))
-                yield one if i == 0 else replace(one, content="", reasoning="")
+                single = replace(message, calls=(call,))
+                yield single if i == 0 else replace(single, content="", reasoning="")
                 if call.id in results:
                     moved.add(call.id)
                     yield results[call.id]

@@ -27,10 +27,10 @@ def unhashable_part(schema: Any, definitions: Mapping[str, Any], seen: tuple[str
     if kind in ("frozenset", "generator") or _is_made_by_a_caller(schema, kind, made_by):
         return ""
     parts = [part for key in _PARTS if key in schema for part in _listed(schema[key])]
-    found = {unhashable_part(part, definitions, seen): None for part in parts if isinstance(part, Mapping)}
+    messages = {unhashable_part(part, definitions, seen): None for part in parts if isinstance(part, Mapping)}
     if kind == "dataclass" and not all(_is_hashed(field) for field in dataclasses.fields(made_by)):
-        return PERHAPS if any(found) else ""
-    return next((name for name in found if name not in ("", PERHAPS)), PERHAPS if PERHAPS in found else "")
+        return PERHAPS if any(messages) else ""
+    return next((name for name in messages if name not in ("", PERHAPS)), PERHAPS if PERHAPS in messages else "")
 
 
 def _listed(part: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from grammars.json_schema.shapes.number_texts import multiples_regex, signed_bou
 
 __all__ = ["decimal_text_pattern", "key_pattern"]
 
-_MOST = 40  # digits before the point, and after it, where the type sets no limit
+_MAX_DIGITS = 40  # digits before the point, and after it, where the type sets no limit
 _NUMBER_KEY = "-?(?:0|[1-9][0-9]{0,14})(?:\\.[0-9]{1,6})?"
 _INTEGER_KEY = "(?:0|-?[1-9][0-9]{0,99})"
 
@@ -40,13 +40,13 @@ def decimal_text_pattern(schema: Mapping[str, Any]) -> tuple[str, bool]:
 
 def _digits(digits: int | None, places: int | None) -> str:
     if digits is None:
-        return f"(?:0|[1-9][0-9]{{0,{_MOST - 1}}}){_point(_MOST if places is None else places)}"
+        return f"(?:0|[1-9][0-9]{{0,{_MAX_DIGITS - 1}}}){_point(_MAX_DIGITS if places is None else places)}"
     if places is not None and digits <= places:
         return f"0\\.[0-9]{{1,{digits}}}"
     if places is not None:
         return f"(?:0|[1-9][0-9]{{0,{digits - places - 1}}}){_point(places)}"
-    if digits > _MOST:  # one of the ways to share them
-        return f"(?:0|[1-9][0-9]{{0,{_MOST // 2 - 1}}}){_point(_MOST // 2)}"
+    if digits > _MAX_DIGITS:  # one of the ways to share them
+        return f"(?:0|[1-9][0-9]{{0,{_MAX_DIGITS // 2 - 1}}}){_point(_MAX_DIGITS // 2)}"
     wholes = (f"[1-9][0-9]{{{size - 1}}}{_point(digits - size)}" for size in range(1, digits + 1))
     return "|".join([f"0{_point(digits)}", *wholes])
 

@@ -51,8 +51,8 @@ def partial_value(python_type: Any, text: str) -> Any:
     ``python_type`` None: plain JSON values.
     """
     try:
-        found = _Reader(text.lstrip()).value(0)[0]
-        return _plain(found) if python_type is None else _typed(python_type, found)
+        value = _ValueReader(text.lstrip()).value(0)[0]
+        return _plain(value) if python_type is None else _typed(python_type, value)
     except (_Absent, RecursionError):
         return None
 
@@ -60,16 +60,16 @@ def partial_value(python_type: Any, text: str) -> Any:
 # -- the text
 
 
-class _Reader:
+class _ValueReader:
     """Reads one text: each whole value once, and on the way to the end the objects and lists that are open there."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         opened: list[int] = []
-        for found in _SIGNS.finditer(text):
-            if found[0] in ("{", "["):
-                opened.append(found.start())
-            elif found[0] in ("}", "]") and opened:
+        for sign in _SIGNS.finditer(text):
+            if sign[0] in ("{", "["):
+                opened.append(sign.start())
+            elif sign[0] in ("}", "]") and opened:
                 opened.pop()
         self.opened = frozenset(opened)
 
@@ -88,65 +88,65 @@ class _Reader:
 
     def _open(self, at: int) -> _Open:
         text = self.text
-        found = _Open(text[at] == "{")
+        container = _Open(text[at] == "{")
         at += 1
         try:
             while (at := self._skipped(at)) < len(text):
-                key: Any = len(found.members)
-                if found.is_object:
+                key: Any = len(container.members)
+                if container.is_object:
                     key, at = _decode(text, at)
                     at = self._skipped(at)
-                found.members[key], at = self.value(at)
+                container.members[key], at = self.value(at)
         except (_Absent, ValueError):
             pass
-        return found
+        return container
 
     def _skipped(self, at: int) -> int:
-        found = _SPACE.match(self.text, at)
-        return found.end() if found is not None else at
+        space = _SPACE.match(self.text, at)
+        return space.end() if space is not None else at
 
 
 # -- the value
 
 
-def _plain(found: str | _Open) -> Any:
-    if isinstance(found, str):
-        return json.loads(found)
-    values = {key: _plain(value) for key, value in found.members.items()}
-    return values if found.is_object else list(values.values())
+def _plain(parsed: str | _Open) -> Any:
+    if isinstance(parsed, str):
+        return json.loads(parsed)
+    values = {key: _plain(value) for key, value in parsed.members.items()}
+    return values if parsed.is_object else list(values.values())
 
 
-def _typed(python_type: Any, found: str | _Open) -> Any:
+def _typed(python_type: Any, parsed: str | _Open) -> Any:
     """Return the value in its type; raises `_Absent` where it is not known yet."""
-    if isinstance(found, str):
-        return _whole(lambda: read_value(python_type, found))
-    python_type = _member(python_type, found)
+    if isinstance(parsed, str):
+        return _whole(lambda: read_value(python_type, parsed))
+    python_type = _member(python_type, parsed)
     kind, arguments = typing.get_origin(python_type) or python_type, typing.get_args(python_type)
     if not isinstance(kind, type):
         raise _Absent
     if issubclass(kind, pydantic.BaseModel):
-        return _model(kind, found)
-    if (names := _names(kind)) is not None and found.is_object != _is_tuple(kind):
+        return _model(kind, parsed)
+    if (names := _names(kind)) is not None and parsed.is_object != _is_tuple(kind):
         hints = typing.get_type_hints(kind, include_extras=True)
-        return _entries(found, lambda key: (name := names[key], hints[name]))
-    if found.is_object and issubclass(kind, dict):
+        return _entries(parsed, lambda key: (name := names[key], hints[name]))
+    if parsed.is_object and issubclass(kind, dict):
         keys, values = arguments if len(arguments) == 2 else (str, (*arguments, Any)[0])
-        return _entries(found, lambda key: (_key(keys, key), values))
-    if found.is_object or not issubclass(kind, list | tuple | set | frozenset):
+        return _entries(parsed, lambda key: (_key(keys, key), values))
+    if parsed.is_object or not issubclass(kind, list | tuple | set | frozenset):
         raise _Absent
     if issubclass(kind, tuple) and arguments and arguments[-1] is not ...:
-        return tuple(_entries(found, lambda at: (at, arguments[at])).values())
+        return tuple(_entries(parsed, lambda at: (at, arguments[at])).values())
     item = arguments[0] if arguments else Any
     if issubclass(kind, set | frozenset):  # its members are final
-        found.members = {key: value for key, value in found.members.items() if isinstance(value, str)}
-    return _whole(lambda: kind(_entries(found, lambda at: (at, item)).values()))  # a set: of what can be hashed
+        parsed.members = {key: value for key, value in parsed.members.items() if isinstance(value, str)}
+    return _whole(lambda: kind(_entries(parsed, lambda at: (at, item)).values()))  # a set: of what can be hashed
 
 
-def _entries(found: _Open, place_of: Callable[[Any], tuple[Any, Any]]) -> dict[Any, Any]:
+def _entries(container: _Open, place_of: Callable[[Any], tuple[Any, Any]]) -> dict[Any, Any]:
     """Return the members, up to the first one that is absent; ``place_of`` gives a member's name and type."""
     values: dict[Any, Any] = {}
     try:
-        for key, value in found.members.items():
+        for key, value in container.members.items():
             name, python_type = place_of(key)
             values[name] = _typed(python_type, value)
     except (_Absent, LookupError):
@@ -181,7 +181,7 @@ def _is_tuple(kind: type) -> bool:
 # -- pydantic models
 
 
-def _model(kind: type[pydantic.BaseModel], found: _Open) -> Any:
+def _model(kind: type[pydantic.BaseModel], container: _Open) -> Any:
     decided = kind.__pydantic_decorators__
     own_code = kind.__init__ is not pydantic.BaseModel.__init__ and not issubclass(kind, pydantic.RootModel)
     own_code |= kind.model_post_init is not pydantic.BaseModel.model_post_init and not kind.__private_attributes__
@@ -190,12 +190,12 @@ def _model(kind: type[pydantic.BaseModel], found: _Open) -> Any:
     judged = {name for each in decided.field_validators.values() for name in each.info.fields}
     fields = {name: field for name, field in kind.model_fields.items() if not judged & {name, "*"}}
     if issubclass(kind, pydantic.RootModel):
-        return kind.model_construct(root=_field(kind, "root", found))
-    if not found.is_object:
+        return kind.model_construct(root=_field(kind, "root", container))
+    if not container.is_object:
         raise _Absent
     names = {key: name for name, field in fields.items() for key in _keys(name, field)}
     values: dict[str, Any] = {}
-    for key, value in found.members.items():
+    for key, value in container.members.items():
         with contextlib.suppress(_Absent):
             if key in names:
                 values[names[key]] = _field(kind, names[key], value, key)
@@ -205,14 +205,14 @@ def _model(kind: type[pydantic.BaseModel], found: _Open) -> Any:
     return made
 
 
-def _field(kind: type[pydantic.BaseModel], name: str, found: str | _Open, key: str = "") -> Any:
-    if isinstance(found, str):
-        text = f"{{{json.dumps(key)}: {found}}}"
+def _field(kind: type[pydantic.BaseModel], name: str, value: str | _Open, key: str = "") -> Any:
+    if isinstance(value, str):
+        text = f"{{{json.dumps(key)}: {value}}}"
         return getattr(_whole(lambda: _part(kind, name).model_validate_json(text)), name)
     field = kind.model_fields[name]
     if any(map(_is_code, field.metadata)):
         raise _Absent
-    return _typed(field.annotation, found)
+    return _typed(field.annotation, value)
 
 
 def _keys(name: str, field: FieldInfo) -> list[str]:
@@ -239,7 +239,7 @@ def _is_code(extra: Any) -> bool:
     return hasattr(extra, "__get_pydantic_core_schema__") and not isinstance(extra, pydantic.StringConstraints)
 
 
-def _member(python_type: Any, found: _Open) -> Any:
+def _member(python_type: Any, container: _Open) -> Any:
     """The type without aliases and ``Annotated``; of a union the one member that the open value can only be."""
     while True:
         python_type = getattr(python_type, "__value__", getattr(python_type, "__supertype__", python_type))
@@ -248,7 +248,7 @@ def _member(python_type: Any, found: _Open) -> Any:
                 raise _Absent
             python_type = python_type.__origin__
         elif typing.get_origin(python_type) in (typing.Union, types.UnionType):
-            options = [one for one in typing.get_args(python_type) if _can_be(one, found)]
+            options = [one for one in typing.get_args(python_type) if _can_be(one, container)]
             if len(options) != 1:
                 raise _Absent
             python_type = options[0]
@@ -256,10 +256,10 @@ def _member(python_type: Any, found: _Open) -> Any:
             return python_type
 
 
-def _can_be(python_type: Any, found: _Open) -> bool:
+def _can_be(python_type: Any, container: _Open) -> bool:
     """Whether the open value may be of this member of a union: by its kind, and by the `Literal` fields that it has."""
     try:
-        python_type = _member(python_type, found)
+        python_type = _member(python_type, container)
     except _Absent:
         return True  # of a union in the union, or code: not known
     kind = typing.get_origin(python_type) or python_type
@@ -272,9 +272,9 @@ def _can_be(python_type: Any, found: _Open) -> bool:
     elif _names(kind) is not None:
         hints = {} if _is_tuple(kind) else typing.get_type_hints(kind)
     else:
-        return issubclass(kind, dict if found.is_object else list | tuple | set | frozenset) or kind is object
-    if found.is_object == _is_tuple(kind):
+        return issubclass(kind, dict if container.is_object else list | tuple | set | frozenset) or kind is object
+    if container.is_object == _is_tuple(kind):
         return False
-    given = {key: json.loads(value) for key, value in found.members.items() if isinstance(value, str)}
+    given = {key: json.loads(value) for key, value in container.members.items() if isinstance(value, str)}
     literals = {key: typing.get_args(hint) for key, hint in hints.items() if typing.get_origin(hint) is typing.Literal}
     return all(given[key] in values for key, values in literals.items() if key in given)

@@ -45,9 +45,9 @@ def _keywords(source: str, flags: int) -> tuple[dict[str, Any], str]:
         common = None
     if own == common:
         return {"pattern": source}, ""
-    found = _of_term(own)
-    if found is not None:
-        return found, ""
+    keywords = _of_term(own)
+    if keywords is not None:
+        return keywords, ""
     if common is not None and _read(source, flags, plain_classes=True) == common:
         return {"pattern": source}, "the pattern beyond ASCII"
     return {}, "the pattern"

@@ -101,11 +101,11 @@ class PythonSchema(GenerateJsonSchema):
     # -- times
 
     def date_schema(self, schema: Any) -> dict[str, Any]:
-        found = {"type": "string", "format": "date"}
+        dates = {"type": "string", "format": "date"}
         today = datetime.date.today()
         limits = [(name, schema[name]) for name in _BOUNDS if schema.get(name) is not None]
         limits += {"past": [("lt", today)], "future": [("gt", today)]}.get(schema.get("now_op"), [])
-        return _within(found, limits) | _of_now(schema)
+        return _within(dates, limits) | _of_now(schema)
 
     def datetime_schema(self, schema: Any) -> dict[str, Any]:
         form = {"aware": "date-time", "naive": "local-date-time"}.get(schema.get("tz_constraint"), "iso-date-time")
@@ -125,30 +125,30 @@ class PythonSchema(GenerateJsonSchema):
     # -- texts
 
     def str_schema(self, schema: Any) -> dict[str, Any]:
-        found = super().str_schema(schema)
-        pattern = found.pop("pattern", None)
+        json_schema = super().str_schema(schema)
+        pattern = json_schema.pop("pattern", None)
         stripped = schema.get("strip_whitespace", self._config.str_strip_whitespace)
-        if stripped and (pattern is not None or "minLength" in found):
-            found["allOf"] = [{"pattern": r"^(?:[^\s\x1c-\x1f\x85](?:[\s\S]*[^\s\x1c-\x1f\x85])?)?$"}]
+        if stripped and (pattern is not None or "minLength" in json_schema):
+            json_schema["allOf"] = [{"pattern": r"^(?:[^\s\x1c-\x1f\x85](?:[\s\S]*[^\s\x1c-\x1f\x85])?)?$"}]
         if pattern == _BYTE_SIZE:
-            return {**found, "pattern": _BYTE_UNITS}
+            return {**json_schema, "pattern": _BYTE_UNITS}
         if pattern is not None:
             engine = schema.get("regex_engine", self._config.regex_engine)
             keywords, left = pattern_keywords(schema["pattern"], engine)
-            found |= {"allOf": [*found["allOf"], keywords]} if "allOf" in found else keywords
-            found |= {_ROWS: [["pattern", *_relaxed(left)[1:]]]} if left else {}
-        return found
+            json_schema |= {"allOf": [*json_schema["allOf"], keywords]} if "allOf" in json_schema else keywords
+            json_schema |= {_ROWS: [["pattern", *_relaxed(left)[1:]]]} if left else {}
+        return json_schema
 
     def bytes_schema(self, schema: Any) -> dict[str, Any]:
         form = self._config.val_json_bytes
         size = {name for name in ("min_length", "max_length") if schema.get(name) is not None}
         if form == "utf8":
-            found = {key: value for key, value in super().bytes_schema(schema).items() if key != "format"}
-            return {**found, "pattern": "^[\\u0000-\\u007f]*$"} if size else found
-        found = {"type": "string", "format": "base64url"}
+            json_schema = {key: value for key, value in super().bytes_schema(schema).items() if key != "format"}
+            return {**json_schema, "pattern": "^[\\u0000-\\u007f]*$"} if size else json_schema
+        json_schema = {"type": "string", "format": "base64url"}
         if form == "hex":
-            found = {"type": "string", "pattern": "^(?:[0-9a-f]{2})*$"}
-        return {**found, _ROWS: [_relaxed("the number of bytes")]} if size else found
+            json_schema = {"type": "string", "pattern": "^(?:[0-9a-f]{2})*$"}
+        return {**json_schema, _ROWS: [_relaxed("the number of bytes")]} if size else json_schema
 
     def json_schema(self, schema: Any) -> dict[str, Any]:
         rows = [_row(Outcome.NARROWED, "JSON in a string: without escapes, objects and lists of plain values")]
@@ -157,12 +157,12 @@ class PythonSchema(GenerateJsonSchema):
 
     def url_schema(self, schema: Any) -> dict[str, Any]:
         schemes = schema.get("allowed_schemes") or ("http", "https")
-        found = {**super().url_schema(schema), "format": "http-url"}
+        json_schema = {**super().url_schema(schema), "format": "http-url"}
         if not {*schemes} <= {"http", "https"}:
-            found = {**found, "format": "uri", "pattern": f"^{url_pattern(schemes)}$"}
+            json_schema = {**json_schema, "format": "uri", "pattern": f"^{url_pattern(schemes)}$"}
         elif len(schemes) == 1:
-            found = {**found, "pattern": f"^{schemes[0]}:"}
-        return {**found, _ROWS: [_row(Outcome.NARROWED, "addresses of plain letters, with a host by name")]}
+            json_schema = {**json_schema, "pattern": f"^{schemes[0]}:"}
+        return {**json_schema, _ROWS: [_row(Outcome.NARROWED, "addresses of plain letters, with a host by name")]}
 
     def multi_host_url_schema(self, schema: Any) -> dict[str, Any]:
         return self.url_schema(schema)
@@ -179,29 +179,35 @@ class PythonSchema(GenerateJsonSchema):
     def frozenset_schema(self, schema: Any) -> dict[str, Any]:
         return self._of_hashable(super().frozenset_schema(schema), schema)
 
-    def _of_hashable(self, found: dict[str, Any], schema: Any) -> dict[str, Any]:
-        """``found`` with a row if some items cannot be hashed; raises for a part of them that never can."""
+    def _of_hashable(self, json_schema: dict[str, Any], schema: Any) -> dict[str, Any]:
+        """``json_schema`` with a row if some items cannot be hashed; raises for a part of them that never can."""
         name = unhashable_part(schema.get("items_schema", {"type": "any"}), self._parts)
         if name not in ("", PERHAPS):
             raise PydanticInvalidForJsonSchema(
                 f"a set of {name}: its items cannot be hashed (take a list, or freeze them)"
             )
-        return {**found, _ROWS: [*found.get(_ROWS, ()), _relaxed("items that can be hashed")]} if name else found
+        return (
+            {**json_schema, _ROWS: [*json_schema.get(_ROWS, ()), _relaxed("items that can be hashed")]}
+            if name
+            else json_schema
+        )
 
     def _common_dict_schema(self, schema: Any) -> dict[str, Any]:
-        found = super()._common_dict_schema(schema)
-        return self._with_keys(found, schema)
+        json_schema = super()._common_dict_schema(schema)
+        return self._with_keys(json_schema, schema)
 
     if not hasattr(GenerateJsonSchema, "_common_dict_schema"):  # before pydantic 2.14
 
         def dict_schema(self, schema: Any) -> dict[str, Any]:
             return self._with_keys(super().dict_schema(schema), schema)
 
-    def _with_keys(self, found: dict[str, Any], schema: Any) -> dict[str, Any]:
+    def _with_keys(self, json_schema: dict[str, Any], schema: Any) -> dict[str, Any]:
         keys = self._key_schema(self.generate_inner(schema["keys_schema"])) if "keys_schema" in schema else None
-        rest = {name: value for name, value in found.items() if name not in ("propertyNames", "patternProperties")}
-        if "patternProperties" in found:  # pydantic's place of a pattern of keys
-            rest["additionalProperties"] = next(iter(found["patternProperties"].values()))
+        rest = {
+            name: value for name, value in json_schema.items() if name not in ("propertyNames", "patternProperties")
+        }
+        if "patternProperties" in json_schema:  # pydantic's place of a pattern of keys
+            rest["additionalProperties"] = next(iter(json_schema["patternProperties"].values()))
         return {**rest, "propertyNames": keys} if keys else rest
 
     def _key_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -238,19 +244,23 @@ class PythonSchema(GenerateJsonSchema):
         return super().literal_schema(schema)
 
     def chain_schema(self, schema: Any) -> dict[str, Any]:
-        found = super().chain_schema(schema)
+        json_schema = super().chain_schema(schema)
         asked = [step["cls"].__name__ for step in schema["steps"][1:] if step["type"] == "is-instance"]
-        return {**found, _ROWS: [*found.get(_ROWS, ()), _relaxed(f"{asked[0]} alone")]} if asked else found
+        return (
+            {**json_schema, _ROWS: [*json_schema.get(_ROWS, ()), _relaxed(f"{asked[0]} alone")]}
+            if asked
+            else json_schema
+        )
 
     def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
         """The union with its tag required: pydantic looks for it even where it has a default."""
-        found = super().tagged_union_schema(schema)
-        tag = found.get("discriminator", {}).get("propertyName")
-        found = found if tag is None else {**found, "required": [tag]}
+        json_schema = super().tagged_union_schema(schema)
+        tag = json_schema.get("discriminator", {}).get("propertyName")
+        json_schema = json_schema if tag is None else {**json_schema, "required": [tag]}
         if callable(schema.get("discriminator")):
-            found = {"anyOf" if key == "oneOf" else key: value for key, value in found.items()}
-            return {**found, _ROWS: [_relaxed("a function chooses among the members of the union")]}
-        return found
+            json_schema = {"anyOf" if key == "oneOf" else key: value for key, value in json_schema.items()}
+            return {**json_schema, _ROWS: [_relaxed("a function chooses among the members of the union")]}
+        return json_schema
 
     def model_fields_schema(self, schema: Any) -> dict[str, Any]:
         self._check_aliases(schema["fields"].items())
@@ -287,13 +297,13 @@ class PythonSchema(GenerateJsonSchema):
     # -- what Python code decides
 
     def model_schema(self, schema: Any) -> dict[str, Any]:
-        found = super().model_schema(schema)
+        json_schema = super().model_schema(schema)
         name = "__init__" if schema.get("custom_init") else schema.get("post_init")
-        return found if name is None or name == "init_private_attributes" else _judged_by(found, str(name))
+        return json_schema if name is None or name == "init_private_attributes" else _judged_by(json_schema, str(name))
 
     def dataclass_schema(self, schema: Any) -> dict[str, Any]:
-        found = super().dataclass_schema(schema)
-        return _judged_by(found, "__post_init__") if schema.get("post_init") else found
+        json_schema = super().dataclass_schema(schema)
+        return _judged_by(json_schema, "__post_init__") if schema.get("post_init") else json_schema
 
     def function_after_schema(self, schema: Any) -> dict[str, Any]:
         return _with_function(super().function_after_schema(schema), schema)
@@ -351,14 +361,14 @@ def _of_now(schema: Any) -> dict[str, Any]:
     return {}
 
 
-def _within(found: dict[str, Any], limits: Sequence[tuple[str, datetime.date]]) -> dict[str, Any]:
-    """``found`` with the patterns of dates within the limits."""
+def _within(json_schema: dict[str, Any], limits: Sequence[tuple[str, datetime.date]]) -> dict[str, Any]:
+    """``json_schema`` with the patterns of dates within the limits."""
     day = datetime.timedelta(days=1)
     patterns = []
     for name, limit in limits:
         text = (limit + {"gt": day, "lt": -day}.get(name, 0 * day)).isoformat()
         patterns.append({"pattern": f"^(?:{_ordered(text, upwards=name in ('gt', 'ge'))})"})
-    return {**found, "allOf": patterns} if patterns else found
+    return {**json_schema, "allOf": patterns} if patterns else json_schema
 
 
 def _ordered(text: str, *, upwards: bool) -> str:
@@ -383,25 +393,25 @@ def _check_members(values: Any) -> None:
             raise PydanticInvalidForJsonSchema(f"the value {value!r} of an enum has no form in JSON")
 
 
-def _judged_by(found: dict[str, Any], name: str) -> dict[str, Any]:
-    return {**found, _ROWS: [*found.get(_ROWS, ()), _relaxed(f"the validator {name}")]}
+def _judged_by(json_schema: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**json_schema, _ROWS: [*json_schema.get(_ROWS, ()), _relaxed(f"the validator {name}")]}
 
 
-def _with_function(found: dict[str, Any], schema: Any) -> dict[str, Any]:
-    """``found`` with what a function around a type asks for, as far as a pattern can, and a row for the rest."""
+def _with_function(json_schema: dict[str, Any], schema: Any) -> dict[str, Any]:
+    """``json_schema`` with what a function around a type asks for, as far as a pattern can, and a row for the rest."""
     function = schema["function"]["function"]
     if isinstance(function, functools.partial):
         name = function.func.__name__
         if function.func.__module__.startswith("pydantic") and name in ("defaultdict_validator", "sequence_validator"):
-            return found
+            return json_schema
         rules = ", ".join(f"{key} {value}" for key, value in function.keywords.items())
-        return _judged_by(found, f"{name} ({rules})" if rules else name)
+        return _judged_by(json_schema, f"{name} ({rules})" if rules else name)
     name, module = getattr(function, "__name__", type(function).__name__), getattr(function, "__module__", "") or ""
     if name == "decode_str" and module == "pydantic.types":
         form = f"{function.__self__.encoder.get_json_format()}-ascii"
-        return {**found, "allOf": [{"format": form}], _ROWS: [_row(Outcome.NARROWED, "Base64 of ASCII text")]}
+        return {**json_schema, "allOf": [{"format": form}], _ROWS: [_row(Outcome.NARROWED, "Base64 of ASCII text")]}
     if module.partition(".")[0] not in ("pydantic", "ipaddress", "builtins", "operator", "re"):
-        return _judged_by(found, name)
-    if name in _REFUSING and not (name == "_validate" and "email" not in str(found.get("format"))):
-        return {**found, _ROWS: [*found.get(_ROWS, ()), _relaxed(_REFUSING[name] or _MAIL)]}
-    return found if module != "builtins" or isinstance(function, type) else _judged_by(found, name)
+        return _judged_by(json_schema, name)
+    if name in _REFUSING and not (name == "_validate" and "email" not in str(json_schema.get("format"))):
+        return {**json_schema, _ROWS: [*json_schema.get(_ROWS, ()), _relaxed(_REFUSING[name] or _MAIL)]}
+    return json_schema if module != "builtins" or isinstance(function, type) else _judged_by(json_schema, name)

@@ -57,10 +57,10 @@ def _letters(term: Regular) -> Ranges:
         case "rep":
             return _letters(term.args[0])
         case "and":
-            found = _EVERY
+            letters = _EVERY
             for part in term.args:
-                found = _shared(found, _letters(part))
-            return found
+                letters = _shared(letters, _letters(part))
+            return letters
     return _merged(tuple(r for part in term.args for r in _letters(part)))
 
 

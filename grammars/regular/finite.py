@@ -51,10 +51,10 @@ def _words(language: Regular, most: int) -> frozenset[str]:
         case "alt":
             return _no_more((word for part in language.args for word in _words(part, most)), most)
         case "cat":
-            found = frozenset(("",))
+            products = frozenset(("",))
             for part in language.args:
-                found = _pairs(found, _words(part, most), most)
-            return found
+                products = _pairs(products, _words(part, most), most)
+            return products
         case "rep":
             body, least, times = language.args
             if times is None:
@@ -89,7 +89,7 @@ def _searched(language: Regular, most: int) -> frozenset[str]:
     """
     edges = _automaton(language)
     alive = _alive(edges)
-    found: set[str] = set()
+    words: set[str] = set()
     level = [(language, "")] if language in alive else []
     spelled = Work(WORK.spelled)
     while level:
@@ -97,18 +97,18 @@ def _searched(language: Regular, most: int) -> frozenset[str]:
         longer: list[tuple[Regular, str]] = []
         for term, word in level:
             if term.nullable:
-                found.add(word)
+                words.add(word)
             for low, high, after in edges[term]:
                 if after not in alive:
                     continue
                 if high - low >= most:
                     raise TooMuch
                 longer += [(after, word + chr(code)) for code in range(low, high + 1)]
-            if len(found) + len(longer) > most:  # each of them leads to a word of its own
+            if len(words) + len(longer) > most:  # each of them leads to a word of its own
                 raise TooMuch
             spelled.spend(len(word) + 1)
         level = longer
-    return frozenset(found)
+    return frozenset(words)
 
 
 _Edges: TypeAlias = dict[Regular, list[tuple[int, int, Regular]]]
@@ -155,9 +155,9 @@ def _pairs(ones: frozenset[str], twos: frozenset[str], most: int) -> frozenset[s
 
 
 def _no_more(words: Iterable[str], most: int) -> frozenset[str]:
-    found: set[str] = set()
+    taken: set[str] = set()
     for word in words:
-        found.add(word)
-        if len(found) > most:
+        taken.add(word)
+        if len(taken) > most:
             raise TooMuch
-    return frozenset(found)
+    return frozenset(taken)

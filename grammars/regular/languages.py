@@ -130,6 +130,9 @@ class _Budget(threading.local):
 
 _budget = _Budget()
 
+#: Characters of a word that a repeat spells out: ``(a{65536}){65536}`` has a shortest word of 4 GiB.
+_LONGEST = 1_000_000
+
 
 @contextmanager
 def work_budget(parts: int) -> Iterator[None]:
@@ -153,12 +156,12 @@ def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, 
         @wraps(function)
         def cached(*args: _P.args, **options: _P.kwargs) -> _T:
             key = args, tuple(options.items())
-            found = kept.get(key)
-            if found is None:
-                found = function(*args, **options)
+            result = kept.get(key)
+            if result is None:
+                result = function(*args, **options)
                 if not is_late() and (_budget.work is None or _budget.work.left > 0):
-                    kept.put(key, found)
-            return found
+                    kept.put(key, result)
+            return result
 
         return cached
 
@@ -168,7 +171,8 @@ def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, 
 def shortest(term: Regular, budget: int = 3_000, most_work: int = WORK.search) -> str | Unknown | None:
     """Return a shortest word, None for the empty language.
 
-    `UNKNOWN` past ``budget`` states, past ``most_work`` parts of terms or past the work budget of the thread.
+    `UNKNOWN` past ``budget`` states, past ``most_work`` parts of terms or past the work budget of the thread, and where
+    a part is repeated to more than `_LONGEST` characters.
     """
     try:
         return _shortest(term, budget, most_work)
@@ -229,6 +233,8 @@ def _shortest_plain(term: Regular) -> str | None:
     if least == 0:
         return ""
     word = _shortest_plain(body)
+    if word is not None and len(word) * least > _LONGEST:
+        raise TooMuch
     return None if word is None else word * least
 
 

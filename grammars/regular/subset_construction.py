@@ -51,10 +51,10 @@ class SubsetAutomaton(Generic[State]):
 
     def _step(self, states: frozenset[State], char: str) -> frozenset[State]:
         code = ord(char)
-        found = frozenset(after for state in states for after in self._following(state, code))
-        self._held += len(found) + 1
+        states_after = frozenset(after for state in states for after in self._following(state, code))
+        self._held += len(states_after) + 1
         if self._held > _MOST_HELD:
             self._rows.clear()
             self._held = 0
-        self._rows.setdefault(states, {})[char] = found
-        return found
+        self._rows.setdefault(states, {})[char] = states_after
+        return states_after

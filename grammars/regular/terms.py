@@ -109,10 +109,10 @@ def text(word: str) -> Regular:
 
 def words(many: Iterable[str]) -> Regular:
     """The language of exactly these words."""
-    found = frozenset(many)
-    if not found:
+    distinct = frozenset(many)
+    if not distinct:
         return NONE
-    return EPS if found == {""} else Regular("words", found, "" in found, True)
+    return EPS if distinct == {""} else Regular("words", distinct, "" in distinct, True)
 
 
 def cat(*parts: Regular) -> Regular:
@@ -343,12 +343,12 @@ def partial_derivatives(term: Regular, code: int) -> tuple[Regular, ...]:
         case "alt":
             return tuple(dict.fromkeys(after for part in args for after in partial_derivatives(part, code)))
         case "cat":
-            found: dict[Regular, None] = {}
+            derivatives: dict[Regular, None] = {}
             for at, part in enumerate(args, 1):
-                found |= dict.fromkeys(cat(after, *args[at:]) for after in partial_derivatives(part, code))
+                derivatives |= dict.fromkeys(cat(after, *args[at:]) for after in partial_derivatives(part, code))
                 if not part.nullable:
                     break
-            return tuple(found)
+            return tuple(derivatives)
         case "rep":
             body, least, most = args
             rest = rep(body, max(least - 1, 0), None if most is None else most - 1)

@@ -32,22 +32,22 @@ def constraint_of(body: Mapping[str, Any], *, trusted: bool) -> tuple[str, Any]:
 
     Raises `RequestError` where two places have one, or where it cannot be read.
     """
-    found: list[tuple[str, Any]] = []
+    constraints: list[tuple[str, Any]] = []
     for place, given in (("response_format", body.get("response_format")), ("text.format", _text_format(body))):
         constraint = _response_format(given, place, trusted)
         if constraint is not None:
-            found.append((place, constraint))
+            constraints.append((place, constraint))
     if body.get("structured_outputs") is not None:
-        found.append(_structured(body["structured_outputs"], trusted))
+        constraints.append(_structured(body["structured_outputs"], trusted))
     for key, name in CONSTRAINT_ALIASES.items():
         if body.get(key) is not None:
-            found.append((key, _of_kind(name, body[key], key, trusted)))
+            constraints.append((key, _of_kind(name, body[key], key, trusted)))
     if body.get("constraint") is not None or body.get("constraint_type") is not None:
-        found.append(_legacy(body, trusted))
-    if len(found) > 1:
-        places = " and ".join(place for place, _ in found)
-        raise RequestError(f"{len(found)} constraints at once", place=places, expected="exactly one")
-    return found[0] if found else ("", None)
+        constraints.append(_legacy(body, trusted))
+    if len(constraints) > 1:
+        places = " and ".join(place for place, _ in constraints)
+        raise RequestError(f"{len(constraints)} constraints at once", place=places, expected="exactly one")
+    return constraints[0] if constraints else ("", None)
 
 
 def _response_format(value: Any, place: str, trusted: bool) -> Any:

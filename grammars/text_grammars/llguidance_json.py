@@ -37,8 +37,8 @@ def llguidance_part(
     """
     if isinstance(spec, str):
         if not spec.lstrip().startswith("{"):
-            found = client_grammar(spec, place=place, trusted=trusted, spelling=spelling, policy=policy)
-            return Sub("grammar", found.lark), found.report
+            part = client_grammar(spec, place=place, trusted=trusted, spelling=spelling, policy=policy)
+            return Sub("grammar", part.lark), part.report
         spec = _json(spec, place)
     entries = _entries(spec, place)
     names = [_name(entry, i, place) for i, entry in enumerate(entries)]
@@ -58,11 +58,11 @@ def llguidance_part(
         if trusted:
             texts.append(_marked(text, names, f"{at}.lark_grammar"))
             continue
-        found = client_grammar(
+        part = client_grammar(
             text, place=f"{at}.lark_grammar", spelling=spelling, policy=policy, references=frozenset(names)
         )
-        rows += found.report.rows
-        texts.append(found.lark)
+        rows += part.report.rows
+        texts.append(part.lark)
     others = tuple(zip(names, texts, strict=True))
     return Sub(names[0] or "grammar", texts[0], others), SchemaReport(tuple(rows))
 

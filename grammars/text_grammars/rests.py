@@ -32,7 +32,7 @@ __all__ = ["GrammarTexts", "grammar_texts"]
 
 _LONGEST, _LONGEST_REST = 4_096, 256  # characters
 #: Rests of one grammar, and items of a counted repeat that a rest may hold.
-_MOST, _MOST_ITEMS = 512, 16
+_MAX_TEXTS, _MOST_ITEMS = 512, 16
 #: Times that rules which lead back to themselves are read.
 _PASSES = 8
 #: Parts of a rule that are compared to tell whether it may end after them.
@@ -54,7 +54,7 @@ class GrammarTexts(NamedTuple):
 def grammar_texts(kind: str, source: str) -> GrammarTexts:
     """Return the texts of a grammar in Lark or GBNF; none where only the engine reads it."""
     try:
-        return _Texts(gbnf_to_lark(source) if kind == "gbnf" else parse(source)).found()
+        return _Texts(gbnf_to_lark(source) if kind == "gbnf" else parse(source)).texts()
     except (GrammarError, RecursionError):
         return GrammarTexts()
 
@@ -67,7 +67,7 @@ class _Texts:
         self._known: dict[str, str] = {}  # a shortest text of a rule or terminal
         self._words: dict[Expr, str | None] = {}
 
-    def found(self) -> GrammarTexts:
+    def texts(self) -> GrammarTexts:
         for _ in range(_PASSES):
             is_new = False
             for definition in self._definitions:  # each after those that it names
@@ -86,7 +86,7 @@ class _Texts:
             whole = {(Name(rule.name),), *(option for option in parts if len(option) <= _PREFIX)}
             for option in options:
                 rests |= dict.fromkeys(filter(None, self._rests(option, "", whole, ())))
-        return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MOST]), ends)
+        return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MAX_TEXTS]), ends)
 
     def _whole(self, definition: Definition) -> str | None:
         """A shortest text of a definition, the suffix included after which it ends."""
@@ -105,10 +105,10 @@ class _Texts:
             case SeqExpr(parts=parts):
                 whole = ""
                 for part in parts:
-                    found = self._text(part)
-                    if found is None or len(whole) + len(found) > _LONGEST:
+                    part_text = self._text(part)
+                    if part_text is None or len(whole) + len(part_text) > _LONGEST:
                         return None
-                    whole += found
+                    whole += part_text
                 return whole
             case AltExpr(options=options):
                 return min((text for text in map(self._text, options) if text is not None), key=len, default=None)

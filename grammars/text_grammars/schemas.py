@@ -38,7 +38,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _LONGEST = 64  # characters of a regex that are looked at
 _BLANKS = {"n": "\n", "t": "\t", "r": "\r"}
 #: Places of a source that are read.
-_MOST = 20_000
+_MAX_VALUES = 20_000
 
 
 class PlacedSchema(NamedTuple):
@@ -70,11 +70,11 @@ def placed_schemas(kind: str, source: str) -> tuple[PlacedSchema, ...]:
 
 def schemas_in(kind: str, source: str) -> list[Any]:
     """Return each of the `placed_schemas` once."""
-    return [*{id(found.schema): found.schema for found in placed_schemas(kind, source)}.values()]
+    return [*{id(placed.schema): placed.schema for placed in placed_schemas(kind, source)}.values()]
 
 
-def _unique(found: Iterator[PlacedSchema]) -> tuple[PlacedSchema, ...]:
-    return tuple({(part.opening, id(part.schema)): part for part in found}.values())
+def _unique(schemas: Iterator[PlacedSchema]) -> tuple[PlacedSchema, ...]:
+    return tuple({(part.opening, id(part.schema)): part for part in schemas}.values())
 
 
 def _in_format(
@@ -141,7 +141,7 @@ class _GrammarSchemas:
 
     def _in(self, expr: Expr, before: str | None, rules: Mapping[str, Definition]) -> Iterator[PlacedSchema]:
         place = (id(expr), before) if not isinstance(expr, Name) else ((id(rules), expr.name), before)
-        if place in self._seen or len(self._seen) >= _MOST:
+        if place in self._seen or len(self._seen) >= _MAX_VALUES:
             return
         self._seen.add(place)
         match expr:
@@ -172,8 +172,8 @@ class _GrammarSchemas:
             case Regexp(regex=regex, flags="") if "(?" not in regex and not _BY_NUMBER.search(regex):
                 if "|" in _GROUP.sub("", _CHARACTER.sub("", regex)):
                     return None
-                found = _TAIL.search(regex, max(0, len(regex) - _LONGEST))
-                return _ESCAPED.sub(lambda match: _BLANKS.get(match[1], match[1]), found[0]) if found else None
+                tail = _TAIL.search(regex, max(0, len(regex) - _LONGEST))
+                return _ESCAPED.sub(lambda match: _BLANKS.get(match[1], match[1]), tail[0]) if tail else None
             case JsonExpr():
                 return ""
             case SeqExpr(parts=(*_, last)):

@@ -88,11 +88,11 @@ def _scanned(scan: ScanState, text: str) -> tuple[ScanState, int]:
 def _scalar(reader: Reader, sink: Callable[[str], None]) -> ReadStep:
     while True:
         text = reader.ahead_all()
-        found = _SCALAR_END.search(text)
-        end = found.start() if found else len(text)
+        match = _SCALAR_END.search(text)
+        end = match.start() if match else len(text)
         if end:
             sink(reader.take(end))
-        if found:
+        if match:
             return
         try:
             yield from reader.more()

@@ -106,9 +106,9 @@ class Reader:
         step = 1  # skip at least the place that has just proved unreadable
         while True:
             begin = self._kept + step
-            found = self._text.find(self._resync, begin) if self._resync else -1
-            if found >= 0:
-                self._stray(found)
+            resumed = self._text.find(self._resync, begin) if self._resync else -1
+            if resumed >= 0:
+                self._stray(resumed)
                 self._in_opening, self.name = True, ""
                 return
             keep = 0 if self._final else _overlap(self._text, self._resync, begin)
@@ -222,21 +222,21 @@ class Reader:
     def literal(self, text: str) -> ReadStep:
         """Read ``text``, tolerating white space between its words and tags and before them; raises `UnexpectedText`."""
         begin = self._at
-        found = yield from self._literal(text)
-        if found is None:
+        matched = yield from self._literal(text)
+        if matched is None:
             if self._kept == begin and not self._in_opening:  # only part of a closing delimiter is left
                 self._kept = len(self._text)
             raise OutputEnded
-        if not found:
+        if not matched:
             raise UnexpectedText
 
     def try_literal(self, text: str) -> Generator[None, None, bool]:
         """Read ``text`` as `literal` does and return True, or read nothing and return False."""
         begin = self._at
-        found = yield from self._literal(text)
-        if not found:
+        matched = yield from self._literal(text)
+        if not matched:
             self._at = begin
-        return bool(found)
+        return bool(matched)
 
     def _literal(self, text: str) -> Generator[None, None, bool | None]:
         """Read ``text`` as `literal` does; return None if the output ended within it."""
@@ -302,19 +302,19 @@ class Reader:
 
     def _first(self, begin: int, ends: Sequence[str]) -> tuple[int, str]:
         """Position and text of the first end; else the position before which none can begin, and ""."""
-        found = min(((at, -len(end), end) for end in ends if (at := self._text.find(end, begin)) >= 0), default=None)
+        first = min(((at, -len(end), end) for end in ends if (at := self._text.find(end, begin)) >= 0), default=None)
         limit = len(self._text)
         if not self._final:  # an earlier end, or a longer one at the same place, may still arrive
             limit -= max(_overlap(self._text, end, begin) for end in ends)
-        if found is None or found[0] >= limit:
+        if first is None or first[0] >= limit:
             return limit, ""
-        return found[0], found[2]
+        return first[0], first[2]
 
 
 def first_chunk(text: str) -> str:
     """Return what stands together at the beginning of a delimiter; ``text`` itself if it is only white space."""
-    found = _CHUNKS.search(text)
-    return found[0] if found else text
+    match = _CHUNKS.search(text)
+    return match[0] if match else text
 
 
 def last_chunk(text: str) -> str:

@@ -133,10 +133,10 @@ class SectionReader(Reader):
         begin, name = self._at, ""
         for part, follower in zip(self.empty, (*self.empty[1:], ""), strict=True):
             if isinstance(part, Hole):
-                own = first_word(follower) if isinstance(follower, str) else ""
-                text, end = yield from self.until(*ends, *([own] if own else []))
+                word = first_word(follower) if isinstance(follower, str) else ""
+                text, end = yield from self.until(*ends, *([word] if word else []))
                 self.back(len(end))
-                if end != own:
+                if end != word:
                     self._at = begin
                     return False
                 name = text.strip() if part.name == "name" else name

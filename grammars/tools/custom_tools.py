@@ -108,10 +108,10 @@ def _regex(definition: str, place: str) -> Regular:
         raise ToolError(f"{error} cannot be written into a tool call", place=f"{place}.definition") from None
 
 
-def _pattern(found: Regular, place: str) -> Mapping[str, Any]:
-    if shortest(found) is None:
+def _pattern(regular: Regular, place: str) -> Mapping[str, Any]:
+    if shortest(regular) is None:
         raise GrammarError("no text matches this pattern", place=f"{place}.definition")
-    return {"type": "string", "pattern": f"^(?:{written(found)})$"}
+    return {"type": "string", "pattern": f"^(?:{written(regular)})$"}
 
 
 def _source(definition: Any, place: str) -> LarkGrammar:
@@ -144,14 +144,14 @@ def _language(source: LarkGrammar) -> Regular | None:
         return None  # a pattern has no names, so it would be too large
     languages = LexemeLanguages(source)
     skip = _skipped(source, languages)
-    found: dict[str, Regular] = {}
+    terminals: dict[str, Regular] = {}
     try:
         for (name,) in groups:
             if not definitions[name].is_terminal:
-                found[name] = _rule_language(definitions[name].body, languages, found, skip)
+                terminals[name] = _rule_language(definitions[name].body, languages, terminals, skip)
     except _NotRegular:
         return None
-    return found["start"]
+    return terminals["start"]
 
 
 class _NotRegular(Exception):
@@ -160,8 +160,8 @@ class _NotRegular(Exception):
 
 def _skipped(source: LarkGrammar, languages: LexemeLanguages) -> Regular | None:
     ignored = [languages.of(ignore.body) for ignore in source.ignores]
-    known = [term for term in ignored if term is not None]
-    return rep(alt(*known), 0, None) if known else None
+    terms = [term for term in ignored if term is not None]
+    return rep(alt(*terms), 0, None) if terms else None
 
 
 def _rule_language(

@@ -48,8 +48,8 @@ def read_docstring(doc: str) -> Docstring:
     parameters: dict[str, ParameterDoc] = {}
     for names, kind, text in [*_from_sections(lines[first:]), *_from_fields(lines[first:])]:
         for name in re.split(r"[\s,*]+", names.strip("* ")):
-            known = parameters.setdefault(name, ParameterDoc())
-            known.text, known.type = known.text or text, known.type or kind
+            entry = parameters.setdefault(name, ParameterDoc())
+            entry.text, entry.type = entry.text or text, entry.type or kind
     return Docstring(_joined(lines[:first]), parameters)
 
 
@@ -67,15 +67,15 @@ def _from_sections(lines: list[str]) -> Iterator[tuple[str, str, str]]:
         heading = _GOOGLE.match(line) or (_NUMPY.match(line) if section != "google" else None)
         indent = len(line) - len(line.lstrip())
         pattern = _GOOGLE_ENTRY if section == "google" else _NUMPY_ENTRY
-        found = pattern.match(line.strip()) if section and (entry is None or indent <= entry_indent) else None
-        if (heading or found) and entry is not None:
+        match = pattern.match(line.strip()) if section and (entry is None or indent <= entry_indent) else None
+        if (heading or match) and entry is not None:
             yield entry["names"], (entry["type"] or "").strip(), _joined([*body])
             entry = None
         if heading:
             section = ("google" if ":" in line else "numpy") if _OF_PARAMETERS.fullmatch(heading[1].lower()) else ""
-        elif found and line.strip() and not _RULE.match(line):
-            entry, entry_indent = found, indent
-            body = [found["text"] or ""] if section == "google" else []
+        elif match and line.strip() and not _RULE.match(line):
+            entry, entry_indent = match, indent
+            body = [match["text"] or ""] if section == "google" else []
         elif entry is not None:
             body.append(line.strip())
 
@@ -84,13 +84,13 @@ def _from_fields(lines: list[str]) -> Iterator[tuple[str, str, str]]:
     """Names, type and text of the fields of Sphinx (``:param int size: text``)."""
     entry, body = None, list[str]()
     for line in [*lines, ":return:"]:
-        found = _SPHINX_ENTRY.match(line)
-        ends = found or _SPHINX_TYPE.match(line) or _SPHINX_OTHER.match(line)
+        match = _SPHINX_ENTRY.match(line)
+        ends = match or _SPHINX_TYPE.match(line) or _SPHINX_OTHER.match(line)
         if entry is not None and (ends or (line and not line[0].isspace())):
             yield entry["names"], (entry["type"] or "").strip(), _joined(body)
             entry = None
-        if found:
-            entry, body = found, [found["text"]]
+        if match:
+            entry, body = match, [match["text"]]
         elif entry is not None:
             body.append(line.strip())
         if typed := _SPHINX_TYPE.match(line):

@@ -26,8 +26,8 @@ MAX_TOOLS = 1_000
 
 def listed_tools(tools: Any) -> Any:
     """Return the list of tools in the answer of an MCP session (``await session.list_tools()``); others as they are."""
-    found = None if isinstance(tools, Mapping | str | type) else getattr(tools, "tools", None)
-    return found if isinstance(found, list | tuple) else tools
+    listed = None if isinstance(tools, Mapping | str | type) else getattr(tools, "tools", None)
+    return listed if isinstance(listed, list | tuple) else tools
 
 
 def normal_tools(tools: Iterable[Any] | None) -> tuple[Tool, ...]:
@@ -132,8 +132,8 @@ def _custom(tool: Mapping[str, Any], place: str) -> Tool:
             raise ToolError(f"unknown syntax {shown(syntax)}", place=f"{place}.format.syntax", expected="lark or regex")
         grammar = (inner["syntax"], inner.get("definition"))
     name, description = body.get("name"), str(body.get("description") or "")
-    found = Tool(name, description, dict(_NO_PARAMETERS), kind="custom", grammar=grammar)  # type: ignore[arg-type]
-    return _checked(found, place)
+    custom = Tool(name, description, dict(_NO_PARAMETERS), kind="custom", grammar=grammar)  # type: ignore[arg-type]
+    return _checked(custom, place)
 
 
 def _build(name: Any, description: Any, parameters: Any, strict: Any, place: str) -> Tool:

@@ -89,7 +89,7 @@ def arguments_object(call: Call) -> Mapping[str, Any]:
 def arguments_text(call: Call, spelling: Spelling = DEFAULT_SPELLING) -> str:
     """The call's arguments as JSON text; raises `ToolError` for values that JSON does not have."""
     try:
-        found = arguments_object(call)
-        return json.dumps(found, ensure_ascii=False, allow_nan=False, separators=spelling.separators)
+        arguments = arguments_object(call)
+        return json.dumps(arguments, ensure_ascii=False, allow_nan=False, separators=spelling.separators)
     except (TypeError, ValueError) as error:
         raise ToolError(str(error), place=f"tool_calls.{call.name}.arguments", expected="JSON values") from None

@@ -67,8 +67,8 @@ class FunctionTool(_Local):
 
     def read(self, arguments: str) -> dict[str, Any]:
         """Return the arguments of a call by parameter, those left out excepted; raises `pydantic.ValidationError`."""
-        found = self._adapter.validate_json(arguments)
-        return {name: value for name, value in found.items() if value is not _Default.ABSENT}
+        arguments_read = self._adapter.validate_json(arguments)
+        return {name: value for name, value in arguments_read.items() if value is not _Default.ABSENT}
 
     def run(self, parsed: Mapping[str, Any]) -> Any:
         """Call the function."""
@@ -125,10 +125,10 @@ def function_tool(function: Callable[..., Any]) -> Tool:
     schema.setdefault("type", "object")
     schema.setdefault("properties", {})
     _check_docstring(function, stand_in, doc.parameters, place)
-    for parameter, found in doc.parameters.items():
+    for parameter, documented in doc.parameters.items():
         prop = schema["properties"].get(parameter)
-        if isinstance(prop, dict) and found.text:
-            prop.setdefault("description", found.text)
+        if isinstance(prop, dict) and documented.text:
+            prop.setdefault("description", documented.text)
     return Tool(name, doc.description, schema, rows=rows, python=FunctionTool(function))
 
 
@@ -170,12 +170,12 @@ def _with_text(hint: Any) -> Any:
 
 
 def _check_docstring(
-    function: Callable[..., Any], stand_in: Any, found: Mapping[str, ParameterDoc], place: str
+    function: Callable[..., Any], stand_in: Any, documented: Mapping[str, ParameterDoc], place: str
 ) -> None:
     """Raise if the docstring describes something that is not a parameter, or names another type than the annotation."""
     parameters = inspect.signature(inspect.unwrap(function)).parameters  # of a partial: those given as well
     takes_more = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    for name, doc in found.items():
+    for name, doc in documented.items():
         where = f"{place}.{name}"
         if name not in parameters and not takes_more:
             near = difflib.get_close_matches(name, parameters, 1)

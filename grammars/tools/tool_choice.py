@@ -65,5 +65,5 @@ def _named(value: Any, tools: Sequence[Tool], place: str) -> Tool:
     for tool in tools:
         if tool.name == name:
             return tool
-    known = ", ".join(tool.name for tool in tools) or "none"
-    raise ToolError(f"there is no tool {shown(name)}", place=place, expected=f"one of: {known}")
+    names = ", ".join(tool.name for tool in tools) or "none"
+    raise ToolError(f"there is no tool {shown(name)}", place=place, expected=f"one of: {names}")

@@ -74,7 +74,7 @@ def quote_regex(regex: str) -> str:
 
     An empty pattern is written ``(?:)``, since two slashes begin a comment.
     """
-    escaped = _ESCAPABLE.sub(lambda found: _ESCAPES.get(found[0], found[0]), regex)
+    escaped = _ESCAPABLE.sub(lambda match: _ESCAPES.get(match[0], match[0]), regex)
     return f"/{escaped or '(?:)'}/"
 
 
@@ -83,7 +83,7 @@ def render(start: Node | Mapping[str, Node]) -> Rendered:
 
     Raises `GrammarError` for a tree that Lark cannot express.
     """
-    writer = _Writer()
+    writer = _LineWriter()
     starts = start if isinstance(start, Mapping) else {"start": start}
     try:
         return writer.finish(starts)
@@ -91,7 +91,7 @@ def render(start: Node | Mapping[str, Node]) -> Rendered:
         raise GrammarError("the grammar is nested too deeply", hint="flatten it or split it into rules") from None
 
 
-class _Writer:
+class _LineWriter:
     def __init__(self) -> None:
         self.definitions: dict[str, str] = {}  # left-hand side name -> whole line, in order of creation
         self.by_line: dict[tuple[str, str], str] = {}  # (kind + hint, body) -> name, for equal definitions
@@ -238,9 +238,9 @@ class _Writer:
 
     def _name(self, kind: str, hint: str, body: str) -> str:
         clean = _clean(hint)
-        known = self.by_line.get((kind + clean, body))
-        if known is not None:
-            return known
+        taken = self.by_line.get((kind + clean, body))
+        if taken is not None:
+            return taken
         name = self._free(clean.upper() if kind == "T" else clean)
         self.by_line[kind + clean, body] = name
         return name

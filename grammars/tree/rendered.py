@@ -32,10 +32,10 @@ class Rendered:
 
     def engine_text(self, entry: str = "") -> str:
         """Return what the engine compiles: plain Lark, or its JSON wrapper when there are sub-grammars."""
-        found = self._texts.get(entry)
-        if found is None:
-            found = self._texts[entry] = self._engine_text(entry)
-        return found
+        text = self._texts.get(entry)
+        if text is None:
+            text = self._texts[entry] = self._engine_text(entry)
+        return text
 
     @property
     def size(self) -> int:

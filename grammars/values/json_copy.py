@@ -24,7 +24,7 @@ def json_copy(value: Any) -> Any:
         }
     if isinstance(value, list):
         return [json_copy(item) for item in value]
-    plain = next((known for known in (str, int, float) if isinstance(value, known)), None)
+    plain = next((scalar for scalar in (str, int, float) if isinstance(value, scalar)), None)
     return value if plain is None else getattr(plain, _READ[plain])(value)
 
 

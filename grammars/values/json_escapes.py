@@ -23,7 +23,7 @@ def canonical(text: bytes) -> bytes:
     """Return the canonical form of ``text``; an unfinished escape at its end is left as it is."""
     if b"\\" not in text and b"\x7f" not in text:
         return text
-    return _OTHERS.sub(lambda found: _canonical_unit(found[0]), text)
+    return _OTHERS.sub(lambda match: _canonical_unit(match[0]), text)
 
 
 @lru_cache(maxsize=512)

@@ -52,16 +52,16 @@ Parents: TypeAlias = dict[int, tuple[int, str | int]]
 
 def parents_in(document: Any) -> Parents:
     """The parents of all objects and arrays of a document; of one that occurs twice, the parent that is met first."""
-    found: Parents = {}
+    parents: Parents = {}
     stack = [document]
     while stack:
         value = stack.pop()
         inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         for step, below in inner:
-            if isinstance(below, dict | list) and below is not document and id(below) not in found:
-                found[id(below)] = (id(value), step)
+            if isinstance(below, dict | list) and below is not document and id(below) not in parents:
+                parents[id(below)] = (id(value), step)
                 stack.append(below)
-    return found
+    return parents
 
 
 def steps_to(parents: Parents, wanted: Any) -> tuple[str | int, ...] | None:

@@ -132,9 +132,9 @@ def string_end(data: bytes, at: int, *, escaped: bool) -> int:
 
     The size of ``data`` if there is neither.  ``escaped``: a backslash comes before.
     """
-    found = _IN_STRING.match(data, at + escaped)
-    assert found is not None
-    return found.end()
+    match = _IN_STRING.match(data, at + escaped)
+    assert match is not None
+    return match.end()
 
 
 def _in_string(state: ScanState, data: bytes, at: int, nodes: tuple[UniqueNode, ...]) -> tuple[ScanState, int]:
@@ -221,5 +221,5 @@ def _node_below(frame: ScanFrame | None, nodes: tuple[UniqueNode, ...]) -> int:
 def _item_node(node: int, index: int, nodes: tuple[UniqueNode, ...]) -> int:
     if node < 0:
         return -1
-    found = nodes[node]
-    return found.prefix[index] if index < len(found.prefix) else found.items
+    number = nodes[node]
+    return number.prefix[index] if index < len(number.prefix) else number.items

@@ -98,14 +98,14 @@ class PersistentSet:
 
     def with_prefix(self, prefix: bytes, limit: float = math.inf) -> list[bytes] | None:
         """Return the keys, or the texts of the items, with this prefix; None if they are more than ``limit``."""
-        found: list[bytes] = []
+        texts: list[bytes] = []
         for run in self._all_runs():
             start = bisect_left(run.sorted_texts, prefix)
             end = bisect_left(run.sorted_texts, prefix + _END, start)
-            if len(found) + end - start > limit:
+            if len(texts) + end - start > limit:
                 return None
-            found += run.sorted_texts[start:end]
-        return found
+            texts += run.sorted_texts[start:end]
+        return texts
 
     def has_prefix(self, prefix: bytes) -> bool:
         """Whether a key, or the text of an item, has this prefix."""

@@ -90,6 +90,6 @@ def anchor_rows(tokens: SpecialTokens, format: Format) -> list[tuple[int | None,
 
 def tokens_json(tokens: SpecialTokens, format: Format, notes: Sequence[str]) -> dict[str, Any]:
     """A registry and the wire format that goes with it, and how each field of that is known."""
-    found: dict[str, Any] = {"format": format.to_json(), "evidence": by_field(format), "notes": list(notes)}
-    found["anchors"] = [{"id": i, "text": text, "replaces": tag} for i, text, tag in anchor_rows(tokens, format)]
-    return report_of(tokens).to_json() | found
+    report: dict[str, Any] = {"format": format.to_json(), "evidence": by_field(format), "notes": list(notes)}
+    report["anchors"] = [{"id": i, "text": text, "replaces": tag} for i, text, tag in anchor_rows(tokens, format)]
+    return report_of(tokens).to_json() | report

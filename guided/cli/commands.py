@@ -198,11 +198,11 @@ def trace(
     """Write the picture of a saved run: prompt, model, and of each token its time, mask and probabilities."""
     from guided.output.trace_records import Trace
 
-    found = Trace.read(path_of(file))
+    recorded = Trace.read(path_of(file))
     from guided.cli import terminal
 
-    terminal.show_trace(out, found)
-    found.write(path_of(page or file.with_suffix(".html")))
+    terminal.show_trace(out, recorded)
+    recorded.write(path_of(page or file.with_suffix(".html")))
     err.print(f"trace: {page or file.with_suffix('.html')}", style="dim")
 
 
@@ -289,7 +289,7 @@ def check(
         return
     with waiting("Compiling"):
         engine, format = _engine(model)
-        found = check_request(
+        report = check_request(
             asked.body or {},
             tokens=engine.tokens,
             format=format,
@@ -298,9 +298,9 @@ def check(
             ignore_unknown=ignore_unknown,
         )
     if json_:
-        print(as_json(found.to_json()))
+        print(as_json(report.to_json()))
     else:
-        terminal.show_checked_request(out, found)
+        terminal.show_checked_request(out, report)
 
 
 @app.command(epilog="Example: guided tokens ./my-model --json, or guided tokens chat_template.jinja")

@@ -20,15 +20,15 @@ def takes(**groups: Callable[..., Any]) -> Callable[[Callable[..., T]], Callable
     """Add the options of ``groups`` to a command or a group; the parameter of a group's name gets its result."""
 
     def wrap(command: Callable[..., T]) -> Callable[..., T]:
-        own = [p for name, p in _parameters(command).items() if name not in groups]
+        own_parameters = [p for name, p in _parameters(command).items() if name not in groups]
         options = {name: _parameters(group) for name, group in groups.items()}
-        every = [*own, *(p for group in options.values() for p in group.values())]
+        every = [*own_parameters, *(p for group in options.values() for p in group.values())]
 
         @functools.wraps(command)
         def run(**given: Any) -> T:
-            kept = {p.name: given[p.name] for p in own}
-            found = {name: groups[name](**{key: given[key] for key in keys}) for name, keys in options.items()}
-            return command(**kept, **found)
+            kept = {p.name: given[p.name] for p in own_parameters}
+            values = {name: groups[name](**{key: given[key] for key in keys}) for name, keys in options.items()}
+            return command(**kept, **values)
 
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in every]

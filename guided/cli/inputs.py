@@ -49,16 +49,16 @@ def format_of(value: str, place: str) -> Any:
     module, _, name = value.partition(":")
     sys.path.insert(0, "")  # as `python -m` does: modules of the current folder come first
     try:
-        found: Any = import_module(module)
+        target: Any = import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            target = getattr(target, part)
     except Exception as error:  # a module may raise anything
         raise RequestError(
             f"cannot import {value}: {type(error).__name__}: {error}", place=place, expected="module:Class"
         ) from error
     finally:
         sys.path.remove("")
-    return found
+    return target
 
 
 def json_of(value: str, place: str) -> Any:

@@ -20,8 +20,8 @@ def show_logprobs(console: Console, logprobs: Sequence[TokenLogprob], token_byte
         return repr(token_bytes(token).decode("utf-8", "backslashreplace"))
 
     table = Table("token", "model's own", "masked", "legal", "best tokens of the model", title="Log-probabilities")
-    for found in logprobs:
-        best = "  ".join(f"{text(token)} {logprob:.2f}" for token, logprob in found.top)
-        numbers = (f"{found.logprob:.2f}", f"{found.masked:.2f}", f"{found.num_allowed:,}")
-        table.add_row(Text(text(found.token_id)), *numbers, Text(best))
+    for token_logprob in logprobs:
+        best = "  ".join(f"{text(token)} {logprob:.2f}" for token, logprob in token_logprob.top)
+        numbers = (f"{token_logprob.logprob:.2f}", f"{token_logprob.masked:.2f}", f"{token_logprob.num_allowed:,}")
+        table.add_row(Text(text(token_logprob.token_id)), *numbers, Text(best))
     console.print(table)

@@ -212,7 +212,7 @@ def stop_options(
         if include_stop or stop_everywhere:
             raise RequestError("there is no stop", place="stops", expected="--stop, --stop-id or --stop-regex")
         return {}
-    found = guided.Stops(
+    stops = guided.Stops(
         tuple(stop or ()), tuple(stop_id or ()), stop_regex, include=include_stop, everywhere=stop_everywhere
     )
-    return {"stop": found}
+    return {"stop": stops}

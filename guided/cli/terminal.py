@@ -130,12 +130,12 @@ def show_trace(console: Console, trace: Trace) -> None:
 
 def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> None:
     """Print the wire format, part by part, with the evidence for each field."""
-    known = by_field(format)
+    sources = by_field(format)
     table = Table("part", "field", "value", "known from", title=f"Wire format: {format.name}", title_justify="left")
     for part in PARTS:
         shown = part
         for name, value in format_rows(getattr(format, part)):
-            table.add_row(shown, name, Text(value), Text(known.get(f"{part}.{name}", "")))
+            table.add_row(shown, name, Text(value), Text(sources.get(f"{part}.{name}", "")))
             shown = ""
     console.print(table)
     for note in notes:

@@ -22,8 +22,8 @@ def byte_tokenizer(markers: tuple[str, ...], ends: tuple[str, ...] = ()) -> tupl
     ``ends`` are the markers that end a turn.
     """
     alphabet = _byte_alphabet()
-    known = tuple(dict.fromkeys((_ENGINE_END, *markers)))
-    added = tuple(AddedToken(len(alphabet) + i, text, True) for i, text in enumerate(known))
+    marker_texts = tuple(dict.fromkeys((_ENGINE_END, *markers)))
+    added = tuple(AddedToken(len(alphabet) + i, text, True) for i, text in enumerate(marker_texts))
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     body = {
         "version": "1.0",

@@ -71,14 +71,14 @@ class Trial(Worker):
         if not self._lock.acquire(timeout=self._patience()):
             return TrialOutcome(limit="other grammars are on trial and there was no time left for this one")
         try:
-            found = self._verdicts.get(key)  # another thread may have tried it meanwhile
-            if found is None:
-                found, kept = self._tried(request)
+            outcome = self._verdicts.get(key)  # another thread may have tried it meanwhile
+            if outcome is None:
+                outcome, kept = self._tried(request)
                 if kept:
-                    self._verdicts.put(key, found, kept)
+                    self._verdicts.put(key, outcome, kept)
         finally:
             self._lock.release()
-        return found
+        return outcome
 
     def _patience(self) -> float:
         return max(0.0, min(time_left(), time_limits().grammar_s))

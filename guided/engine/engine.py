@@ -105,13 +105,13 @@ class Engine:
 
         ``factory`` is a class or a module-level function, the same object each time.  Thread-safe: it is called once.
         """
-        found: _Derived | None = self._derived.get(factory)
-        if found is None:
+        value: _Derived | None = self._derived.get(factory)
+        if value is None:
             with self._derive_lock:
-                found = self._derived.get(factory)
-                if found is None:
-                    found = self._derived[factory] = factory(self)
-        return found
+                value = self._derived.get(factory)
+                if value is None:
+                    value = self._derived[factory] = factory(self)
+        return value
 
     def matcher(self, plan: Plan, entry: str = "") -> Any:
         """Return a fresh matcher of the plan's grammar, begun at ``entry``; raises as `pristine` does."""
@@ -162,13 +162,11 @@ class Engine:
 
     def token_bytes(self, token_id: int) -> bytes:
         """Return the bytes that a token writes: a marker token's are its name, an id past the tokenizer writes none."""
-        found = self._bytes.get(token_id)
-        if found is None:
-            found = (
-                bytes(self.ll_tokenizer.decode_bytes([token_id])) if token_id < self.tokens.facts.vocab_size else b""
-            )
-            self._bytes[token_id] = found
-        return found
+        data = self._bytes.get(token_id)
+        if data is None:
+            data = bytes(self.ll_tokenizer.decode_bytes([token_id])) if token_id < self.tokens.facts.vocab_size else b""
+            self._bytes[token_id] = data
+        return data
 
     def tokenize(self, text: str) -> list[int]:
         """Return the canonical token ids of ordinary text (marker names in it become marker tokens)."""
@@ -254,8 +252,8 @@ def _words(error: str) -> str:
 
 def _on_a_large_stack(make: Callable[[], Any]) -> Any:
     """Call ``make`` on a thread whose stack holds deep chains of rules, and return its result."""
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(make()), name="guided-compile")
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(make()), name="guided-compile")
     with _stack_lock:
         before = threading.stack_size(STACK_BYTES)
         try:
@@ -263,7 +261,7 @@ def _on_a_large_stack(make: Callable[[], Any]) -> Any:
         finally:
             threading.stack_size(before)
     thread.join()
-    return found[0]
+    return results[0]
 
 
 def check_matcher(matcher: Any, what: str) -> None:

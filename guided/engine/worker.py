@@ -72,9 +72,9 @@ class Worker:
         """Return the answer, or `Ended` after ``patience`` seconds; raises `OSError` if no process can be started."""
         body = json.dumps(request | {"seconds": seconds, "bytes": self.size}).encode()
         process = self._running()
-        found: list[bytes] = []
+        answers: list[bytes] = []
         # Reading cannot be interrupted, so a thread does it: it ends with the process at the latest.
-        reader = threading.Thread(target=_exchange, args=(process, body, found), name="guided-worker", daemon=True)
+        reader = threading.Thread(target=_exchange, args=(process, body, answers), name="guided-worker", daemon=True)
         try:
             reader.start()
         except RuntimeError as error:  # no more threads
@@ -84,8 +84,8 @@ class Worker:
         except BaseException:  # an interrupt: the next caller must not get this answer
             self._end()
             raise
-        if found:
-            answer: dict[str, Any] = json.loads(found[0])
+        if answers:
+            answer: dict[str, Any] = json.loads(answers[0])
             return answer
         if reader.is_alive():
             self._end()
@@ -130,8 +130,8 @@ def _close(pipe: Any) -> None:
         pipe.close()
 
 
-def _exchange(process: subprocess.Popen[bytes], body: bytes, found: list[bytes]) -> None:
-    """Write a request, read its answer and append it to ``found``; append nothing if the process ends first."""
+def _exchange(process: subprocess.Popen[bytes], body: bytes, answers: list[bytes]) -> None:
+    """Write a request, read its answer and append it to ``answers``; append nothing if the process ends first."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -140,6 +140,6 @@ def _exchange(process: subprocess.Popen[bytes], body: bytes, found: list[bytes])
         head = process.stdout.read(4)
         if len(head) == 4:
             answer = process.stdout.read(struct.unpack(">I", head)[0])
-            found.append(answer)
+            answers.append(answer)
     except (OSError, ValueError):
         return

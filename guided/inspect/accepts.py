@@ -50,11 +50,11 @@ def acceptance(plan: Plan, text: str, engine: Engine, begin: Begin = FRESH) -> A
     at = 0
     while at < len(data) and not state.is_stopped:
         rest = data[at:]
-        found = [i for name, i in markers if name and rest.startswith(name)]
+        matching = [i for name, i in markers if name and rest.startswith(name)]
         words = state.mask()
         border = spelled.search(rest, 1) if spelled is not None else None
         before = engine.tokens_within(rest[: border.start()]) if border else []  # none that joins a marker's beginning
-        candidates = [*found[::-1], *before[::-1], *engine.tokens_within(rest)[::-1]]
+        candidates = [*matching[::-1], *before[::-1], *engine.tokens_within(rest)[::-1]]
         token = next((i for i in candidates if is_allowed(words, i)), None)
         if token is None:
             break

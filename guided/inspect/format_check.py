@@ -112,18 +112,18 @@ def _wrong_switch(
     return None
 
 
-def _with_calls_alone(inference: Inference, found: Sequence[GoldenText], check: _Check) -> Inference | None:
+def _with_calls_alone(inference: Inference, texts: Sequence[GoldenText], check: _Check) -> Inference | None:
     """Return the inference without text before calls, if the calls after text are the only ones that fail the check."""
     calls = inference.format.tool_calls
-    alone = [golden for golden in found if not golden.content]
-    if calls is None or not alone or len(alone) == len(found):
+    alone = [golden for golden in texts if not golden.content]
+    if calls is None or not alone or len(alone) == len(texts):
         return None
     content = replace(inference.format.content, lead_start="", lead_end="")
     format = replace(inference.format, content=content, tool_calls=replace(calls, text_before=False))
     if check_golden_texts(format, alone, check.engine):
         return None
-    others = tuple(golden for golden in inference.golden_texts if golden not in found or golden in alone)
-    wrong = check.wrong(golden for golden in found if golden.content)
+    others = tuple(golden for golden in inference.golden_texts if golden not in texts or golden in alone)
+    wrong = check.wrong(golden for golden in texts if golden.content)
     more = (*(f"cross-check failed: {what}" for what in wrong), "calls are written without text in front of them")
     return replace(
         inference,
@@ -148,9 +148,9 @@ def engine_for(format: Format, tokens: SpecialTokens | None = None) -> Engine:
     return Engine(*byte_tokenizer((*markers, *ends), ends))
 
 
-def check_golden_texts(format: Format, found: Iterable[GoldenText], engine: Engine) -> tuple[str, ...]:
+def check_golden_texts(format: Format, golden: Iterable[GoldenText], engine: Engine) -> tuple[str, ...]:
     """Return a sentence for each golden text that the format cannot write or read; () if there is none."""
-    return _Check(format, engine).wrong(found)
+    return _Check(format, engine).wrong(golden)
 
 
 class _Check:
@@ -167,9 +167,9 @@ class _Check:
         self._states: dict[tuple[bool | None, str], tuple[GuidanceState, list[int]]] = {}
         self._mask = allocate_bitmask(1, engine.vocab_size)
 
-    def wrong(self, found: Iterable[GoldenText]) -> tuple[str, ...]:
+    def wrong(self, golden: Iterable[GoldenText]) -> tuple[str, ...]:
         """Return a sentence for each golden text that cannot be written or read; () if there is none."""
-        golden_texts = tuple(found)
+        golden_texts = tuple(golden)
         alike = sorted(range(len(golden_texts)), key=lambda i: (golden_texts[i].entry, golden_texts[i].text))
         wrong = {i: self._wrong(golden_texts[i]) for i in alike}
         return tuple(what for _, what in sorted(wrong.items()) if what is not None)

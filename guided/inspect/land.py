@@ -45,18 +45,18 @@ class _Starts:
 
     def of(self, plan: Plan, entry: str, max_tokens: int) -> _Start:
         """Return the start of an entry of a plan, with the shortest answer if a quicker search finds a longer one."""
-        found = self._once((id(plan), entry, False), lambda: self._searched(plan, entry))
-        if found.path is None or found.path.path.size <= max_tokens:
-            return found
-        return self._once((id(plan), entry, True), lambda: self._shortest(found, entry))
+        start = self._once((id(plan), entry, False), lambda: self._searched(plan, entry))
+        if start.path is None or start.path.path.size <= max_tokens:
+            return start
+        return self._once((id(plan), entry, True), lambda: self._shortest(start, entry))
 
     def _once(self, key: tuple[int, str, bool], make: Callable[[], _Start]) -> _Start:
         """Return what ``make`` returns for ``key``, or returned before: it does not depend on other requests."""
-        found = self._kept.get(key)
-        if found is None:
-            found = make()
-            self._kept.put(key, found)  # it holds the plan, so the id stays its own
-        return found
+        start = self._kept.get(key)
+        if start is None:
+            start = make()
+            self._kept.put(key, start)  # it holds the plan, so the id stays its own
+        return start
 
     def _searched(self, plan: Plan, entry: str) -> _Start:
         try:

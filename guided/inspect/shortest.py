@@ -57,13 +57,13 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     """Return the tokens of the shortest output found; raises `LimitExceeded` with the reason where none is."""
     effort = Effort(time_limits().landing_cpu_s, _MOST_PLACES)
     search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
-    found = search.shortest_end(state, effort=effort)
-    if found.tokens is None:
-        raise LimitExceeded(found.reason, place="plan")
-    places, symbols = search.places(state), [one for token in found.tokens[:-1] for one in state.regions.symbols(token)]
+    path = search.shortest_end(state, effort=effort)
+    if path.tokens is None:
+        raise LimitExceeded(path.reason, place="plan")
+    places, symbols = search.places(state), [one for token in path.tokens[:-1] for one in state.regions.symbols(token)]
     if places.refuses(places.start(state.entry.region), symbols):
         raise LimitExceeded("no end without repeats was found where items or keys must differ", place="plan")
-    return found.tokens
+    return path.tokens
 
 
 def _is_valid(text: str, response: ResponsePlan) -> bool:

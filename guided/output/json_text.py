@@ -16,10 +16,10 @@ def read_json(text: str) -> tuple[Any, tuple[str, ...]]:
     """
     faults: dict[str, None] = {}
 
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        value = dict(found)
-        if len(value) < len(found):
-            keys = [key for key, _ in found]
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(members)
+        if len(value) < len(members):
+            keys = [key for key, _ in members]
             twice = next(key for i, key in enumerate(keys) if key in keys[:i])
             faults[f"JSON: the key {json.dumps(twice[:100], ensure_ascii=False)} is written twice in one object"] = None
         return value

@@ -289,8 +289,8 @@ class MessageBuilder:
                 broken.append(self._unfinished.name)
             violations += tuple(f"the call of {name!r} breaks off" for name in broken)
         if ended and whole and error is None and not calls:  # an answer cut by its own stop violates nothing
-            parsed, found, refusal, unjudged = self._parsed(content)
-            violations += found
+            parsed, content_violations, refusal, unjudged = self._parsed(content)
+            violations += content_violations
         if self.response is not None and not calls:
             partial = parsed if parsed is not None else self.partial()
         return Message(
@@ -365,10 +365,10 @@ class MessageBuilder:
         is_relaxed = any(row.pointer.startswith(place) for row in self.plan.tool_report.relaxed)
         if self._masked and not is_relaxed:
             return ()
-        found = violations_of(arguments_schema(tool), value, must_judge=True)
+        violations = violations_of(arguments_schema(tool), value, must_judge=True)
         if is_relaxed:
-            return found
-        return tuple(text for text in found if not text.startswith(NOT_VALIDATED))
+            return violations
+        return tuple(text for text in violations if not text.startswith(NOT_VALIDATED))
 
     def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], ParseError | None, tuple[str, ...]]:
         """Return the response format's value, its violations, the Python type's refusal, and a note if no validator
@@ -383,16 +383,16 @@ class MessageBuilder:
             value, faults = read_json(content)
         except (ValueError, RecursionError) as error:
             return None, (f"not JSON: {error}",), None, ()
-        found = faults
+        violations = faults
         if response.report.relaxed or not self._masked:
-            found += violations_of(response.schema, value, documents=response.documents, must_judge=True)
+            violations += violations_of(response.schema, value, documents=response.documents, must_judge=True)
         unjudged: tuple[str, ...] = ()
         if not response.report.relaxed:  # the masks guarantee the value: a missing verdict is a note, no violation
-            unjudged = tuple(text for text in found if text.startswith(NOT_VALIDATED))
-            found = tuple(text for text in found if not text.startswith(NOT_VALIDATED))
+            unjudged = tuple(text for text in violations if text.startswith(NOT_VALIDATED))
+            violations = tuple(text for text in violations if not text.startswith(NOT_VALIDATED))
         python_type = self.plan.python_type
-        if found or python_type is None:
-            return (value if not found else None), found, None, unjudged
+        if violations or python_type is None:
+            return (value if not violations else None), violations, None, unjudged
         value, refusal = _read(lambda text: read_value(python_type, text), content, "response_format")
         return value, (), refusal, unjudged
 
@@ -403,8 +403,8 @@ def _read(read: Callable[[str], Any], text: str, place: str) -> tuple[Any, Parse
         return read(text), None
     except Exception as error:  # pydantic.ValidationError; a validator of the caller may raise anything
         details = error.errors(include_url=False) if hasattr(error, "errors") else ()
-        found = [": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in details]
-        refusal = ParseError("; ".join(found) or f"{type(error).__name__}: {error}", place=place)
+        problems = [": ".join(filter(None, (".".join(map(str, each["loc"])), each["msg"]))) for each in details]
+        refusal = ParseError("; ".join(problems) or f"{type(error).__name__}: {error}", place=place)
         refusal.__cause__ = error
         return None, refusal
 

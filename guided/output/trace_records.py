@@ -116,8 +116,8 @@ def check_trace_file(path: str | Path) -> Path:
 
 def _pairs(token: Mapping[str, Any]) -> dict[str, Any]:
     """The lists of a token as the tuples that they were."""
-    found = {name: tuple((str(text), float(p)) for text, p in token[name]) for name in ("top", "top_masked")}
-    return {**found, "events": tuple(map(str, token["events"]))}
+    pairs = {name: tuple((str(text), float(p)) for text, p in token[name]) for name in ("top", "top_masked")}
+    return {**pairs, "events": tuple(map(str, token["events"]))}
 
 
 # -- the page

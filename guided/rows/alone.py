@@ -67,10 +67,10 @@ def contained(error: BaseException, row: int, token: int) -> GuidedError:
         return error
     trace = ((frame.f_globals.get("__name__", ""), line) for frame, line in walk_tb(error.__traceback__))
     rooms = [f"{name}, line {line}" for name, line in trace if name.startswith(("guided.", "grammars."))]
-    found = GuidanceError(
+    wrapped = GuidanceError(
         f"{type(error).__name__} in {rooms[-1] if rooms else 'an unknown module'}: {error}",
         place=f"token {token}",
         hint=f"row {row}; the other rows are not touched; a fault of guided: error.__cause__ shows where",
     )
-    found.__cause__ = error
-    return found
+    wrapped.__cause__ = error
+    return wrapped

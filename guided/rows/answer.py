@@ -233,8 +233,8 @@ def read_answer(
     if row is not None and stop is not None and stop.token_id is not None and row.num_tokens <= len(tokens):
         end: int | None = row.num_tokens - 1
     else:  # the tokens that the state has read are known to be no ends
-        known = row.num_tokens - alone(answer.fail, False, _may_have_ended, row) if row is not None else 0
-        end = end_of_answer(tokens, plan, engine, first=known)
+        num_known = row.num_tokens - alone(answer.fail, False, _may_have_ended, row) if row is not None else 0
+        end = end_of_answer(tokens, plan, engine, first=num_known)
     body = tokens[:end]
     if row is not None and row.error is None and len(row.state.tokens) < len(body):
         body = tokens[: len(row.state.tokens)]

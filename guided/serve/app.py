@@ -213,9 +213,9 @@ class Endpoints:
             def check() -> dict[str, Any]:
                 body = self._named(parse_body(data))
                 body = chat_body(body) if "input" in body else body
-                found = read_request(body)
-                plan = service.planner.plan_request(found)
-                checked = CheckedRequest(plan, found.source, found.sampling)
+                request = read_request(body)
+                plan = service.planner.plan_request(request)
+                checked = CheckedRequest(plan, request.source, request.sampling)
                 return checked.to_json() | {"grammar": plan.lark}
 
             return JSONResponse(await service.planned(check))
@@ -275,10 +275,10 @@ class _Events:
         except OSError:  # of the connection
             raise
         except Exception as error:
-            status, found = http_error(error)
+            status, error_object = http_error(error)
             self._server._note(error, status)
             kind = "" if self._asked.ends else "event: error\n"
-            end = f"{kind}data: {json.dumps(found)}\n\ndata: [DONE]\n\n"
+            end = f"{kind}data: {json.dumps(error_object)}\n\ndata: [DONE]\n\n"
         await send({"type": "http.response.body", "body": end.encode()})
 
     async def _chunks(self) -> AsyncIterator[list[dict[str, Any]]]:

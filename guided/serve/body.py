@@ -53,11 +53,11 @@ def parse_body(data: bytes) -> dict[str, Any]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         twice = next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1)
         raise RequestError(f"{shown(twice)} is twice in one object", place=twice[:100], expected="each key once")
-    return found
+    return members
 
 
 def _no_number(text: str) -> NoReturn:

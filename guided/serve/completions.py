@@ -128,17 +128,17 @@ class TextForm:
 
     def _last(self, i: int, message: Message, text: str, sent: int) -> dict[str, Any]:
         rest = message.logprobs[sent:] if message.logprobs is not None else ()
-        found = self._logprobs(rest) if rest else None
-        return self._choice(i, text) | end_of(message) | {"logprobs": found}
+        logprobs = self._logprobs(rest) if rest else None
+        return self._choice(i, text) | end_of(message) | {"logprobs": logprobs}
 
-    def _logprobs(self, found: Sequence[TokenLogprob]) -> dict[str, Any]:
+    def _logprobs(self, logprobs: Sequence[TokenLogprob]) -> dict[str, Any]:
         def text(token: int) -> str:
             return self._run.token_bytes(token).decode("utf-8", "replace")
 
         return {
-            "tokens": [text(one.token_id) for one in found],
-            "token_logprobs": [max(one.logprob, -9999.0) for one in found],
-            "top_logprobs": [{text(token): max(value, -9999.0) for token, value in one.top} for one in found],
+            "tokens": [text(one.token_id) for one in logprobs],
+            "token_logprobs": [max(one.logprob, -9999.0) for one in logprobs],
+            "top_logprobs": [{text(token): max(value, -9999.0) for token, value in one.top} for one in logprobs],
         }
 
     def _usage(self, messages: Sequence[Message]) -> dict[str, Any]:

@@ -101,16 +101,16 @@ class Waiting(Generic[J]):
         def split(queue: deque[tuple[float, J]]) -> Iterator[tuple[float, J]]:
             for since, job in queue:
                 if matches(since, job):
-                    found.append(job)
+                    taken.append(job)
                 else:
                     yield since, job
 
-        found: list[J] = []
+        taken: list[J] = []
         for client in list(self._queues):
             self._queues[client] = deque(split(self._queues[client]))
             if not self._queues[client]:
                 del self._queues[client]
-        return found
+        return taken
 
 
 class EngineThread:

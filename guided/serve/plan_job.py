@@ -37,10 +37,10 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
             plan = compose(parts, tokens=tokens, format=format)
         return {"plan": base64.b64encode(encode_plan(plan)).decode()}
     except GuidedError as error:
-        found = error
+        reported = error
     except Exception as error:
-        found = GuidanceError(f"composing the plan raised {type(error).__name__}: {error}", place="plan")
-    return {"error": base64.b64encode(pickle.dumps(found)).decode()}
+        reported = GuidanceError(f"composing the plan raised {type(error).__name__}: {error}", place="plan")
+    return {"error": base64.b64encode(pickle.dumps(reported)).decode()}
 
 
 @lru_cache(maxsize=1)

@@ -39,10 +39,10 @@ class _Item:
     def input(self) -> str:
         """The text of a custom tool, which is written as JSON; of one that was cut what there is."""
         try:
-            found = json.loads(self.text)[CUSTOM_INPUT]
+            text = json.loads(self.text)[CUSTOM_INPUT]
         except (ValueError, KeyError, TypeError):
-            found = self.text
-        return found if isinstance(found, str) else self.text
+            text = self.text
+        return text if isinstance(text, str) else self.text
 
     def part(self, logprobs: Sequence[Any]) -> dict[str, Any]:
         if self.kind == "reasoning":
@@ -59,10 +59,10 @@ class _Item:
             case "message":
                 return head | {"role": "assistant", "content": [] if is_new else [self.part(logprobs)]}
             case "function_call":
-                own = {"arguments": "" if is_new else self.text}
+                fields = {"arguments": "" if is_new else self.text}
             case _:
-                own = {"input": "" if is_new else self.input}
-        return head | {"call_id": self.call_id, "name": self.name} | own
+                fields = {"input": "" if is_new else self.input}
+        return head | {"call_id": self.call_id, "name": self.name} | fields
 
 
 class ResponseForm:
@@ -143,13 +143,13 @@ class ResponseForm:
         return head | state | asked | {"usage": usage} | more
 
     def _ended(self, message: Message) -> dict[str, Any]:
-        found = usage_object([message])
+        counts = usage_object([message])
         usage = {
-            "input_tokens": found["prompt_tokens"],
-            "input_tokens_details": found["prompt_tokens_details"],
-            "output_tokens": found["completion_tokens"],
+            "input_tokens": counts["prompt_tokens"],
+            "input_tokens_details": counts["prompt_tokens_details"],
+            "output_tokens": counts["completion_tokens"],
             "output_tokens_details": {"reasoning_tokens": message.usage.reasoning_tokens},
-            "total_tokens": found["total_tokens"],
+            "total_tokens": counts["total_tokens"],
         }
         more = extras([message], self._run.ignored)
         if message.finish_reason != "length":
@@ -194,8 +194,8 @@ class ResponseForm:
         return events
 
     def _of(self, kind: str, about: _Item, **more: Any) -> dict[str, Any]:
-        own = {} if kind.startswith("response.output_item") else {"item_id": about.id}
-        return self._event(kind, output_index=about.index, **own, **more)
+        item_id = {} if kind.startswith("response.output_item") else {"item_id": about.id}
+        return self._event(kind, output_index=about.index, **item_id, **more)
 
     def _delta(self, kind: str, text: str) -> list[dict[str, Any]]:
         events: list[dict[str, Any]] = []
@@ -240,8 +240,8 @@ class ResponseForm:
         self._done.append(item.to_json(status, logprobs))
         return [*events, self._of("response.output_item.done", item, item=self._done[-1])]
 
-    def _logprobs_of(self, found: Sequence[TokenLogprob]) -> list[Any]:
-        made = logprobs_object(found, self._run.token_bytes)
+    def _logprobs_of(self, logprobs: Sequence[TokenLogprob]) -> list[Any]:
+        made = logprobs_object(logprobs, self._run.token_bytes)
         return made["content"] if made else []
 
 

@@ -65,7 +65,7 @@ class _Lines(logging.Formatter):
     """Records as JSON, one a line; what a record has under ``fields`` is merged in."""
 
     def format(self, record: logging.LogRecord) -> str:
-        found = {
+        fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
@@ -73,8 +73,8 @@ class _Lines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            found["error"] = self.formatException(record.exc_info)
-        return json.dumps(found, ensure_ascii=False, default=str)
+            fields["error"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False, default=str)
 
 
 def write_logs(level: str) -> None:
@@ -100,11 +100,11 @@ class ApiKeys:
             return ""
         scheme, _, key = authorization.partition(" ")
         given = _digest(key.strip())
-        found = [secrets.compare_digest(given, known) for known in self._digests]  # all of them, whichever fits
-        if scheme.lower() != "bearer" or not any(found):
+        matches = [secrets.compare_digest(given, digest) for digest in self._digests]  # all of them, whichever fits
+        if scheme.lower() != "bearer" or not any(matches):
             problem = "this key is none of the server's" if key else "there is no key"
             raise Unauthorized(problem, place="Authorization", expected="Authorization: Bearer KEY")
-        return f"key-{found.index(True) + 1}"
+        return f"key-{matches.index(True) + 1}"
 
 
 def _digest(key: str) -> bytes:

@@ -84,10 +84,10 @@ def _find_last_opening(symbols: Sequence[int], parts: Sequence[Sequence[int]]) -
         return -1, -1
     at = begin + len(parts[0])
     for part in parts[1:]:
-        found = next((i for i in range(at, len(symbols)) if tuple(symbols[i : i + len(part)]) == tuple(part)), -1)
-        if found < 0 or any(symbol >= _TOKEN or symbol in _BRACKETS for symbol in symbols[at:found]):
+        start = next((i for i in range(at, len(symbols)) if tuple(symbols[i : i + len(part)]) == tuple(part)), -1)
+        if start < 0 or any(symbol >= _TOKEN or symbol in _BRACKETS for symbol in symbols[at:start]):
             return -1, -1
-        at = found + len(part)
+        at = start + len(part)
     return begin, at
 
 

@@ -121,12 +121,12 @@ class MaskRow:
 
     def forced(self, token_id: int) -> TokenMask:
         """Return the mask for words in which the engine has allowed ``token_id`` alone, and no end."""
-        found = self._forced.get(token_id)
-        if found is None:
+        mask = self._forced.get(token_id)
+        if mask is None:
             if len(self._forced) == _MOST_FORCED:
                 self._forced.clear()
-            found = self._forced[token_id] = TokenMask(self.words, token_id)
-        return found
+            mask = self._forced[token_id] = TokenMask(self.words, token_id)
+        return mask
 
 
 class _Kind(NamedTuple):
@@ -152,14 +152,14 @@ class _ForcedTokens:
         `MaskReader._repaired`.  When its lexer has run out of states, llguidance 1.9.1 takes a sentinel for the text by
         which it is written in the grammar, ``[`` and a number.
         """
-        found = self._kinds.get(token_id)
-        if found is None:
+        kind = self._kinds.get(token_id)
+        if kind is None:
             engine = self._engine
             data = engine.token_bytes(token_id)
             is_doubtful = token_id in engine.tokens.marker_ids or data.startswith(b"[")
             is_doubtful = is_doubtful or (engine.blurs_spaces and b" " in data)
-            found = self._kinds[token_id] = _Kind(is_doubtful, _is_torn(data))
-        return found
+            kind = self._kinds[token_id] = _Kind(is_doubtful, _is_torn(data))
+        return kind
 
 
 class MaskReader:
@@ -265,10 +265,10 @@ class MaskReader:
                     break
             else:
                 return row.plain  # the usual case
-        found = self._checked(matcher, row, watch)
-        if found is not None and found is not row.plain and found.forced is not None:
+        mask = self._checked(matcher, row, watch)
+        if mask is not None and mask is not row.plain and mask.forced is not None:
             self._quiet[last] = False
-        return found
+        return mask
 
     def _checked(self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None) -> TokenMask | None:
         """Return the mask that `next` returns for the words that the engine has written."""

@@ -175,14 +175,14 @@ class GuidanceState:
         if self._stop is not None:
             self._mask = self._reader.only(self.open_end_ids())
             return self._mask
-        found = self._read()
-        if found is None:
+        mask = self._read()
+        if mask is None:
             self._recover()
-            found = self._read()
-            if found is None:
+            mask = self._read()
+            if mask is None:
                 self._fail("computing a mask")
-        self._keep(found)
-        return found
+        self._keep(mask)
+        return mask
 
     def _read(self) -> TokenMask | None:
         """Return the mask of this position; None if the matcher failed."""
@@ -318,13 +318,13 @@ class GuidanceState:
             return 0
         if self._watch is not None:
             return self._tried(tokens)
-        found = self._ask(lambda: self._validated(tokens))
-        if found == len(tokens):
-            return found
+        accepted = self._ask(lambda: self._validated(tokens))
+        if accepted == len(tokens):
+            return accepted
         try:
-            return max(found, self._tried(tokens))  # a full lexer rejects tokens that its mask allows
+            return max(accepted, self._tried(tokens))  # a full lexer rejects tokens that its mask allows
         except GuidanceError:
-            return found
+            return accepted
 
     def _validated(self, tokens: Sequence[int]) -> int:
         body = list(tokens)
@@ -423,13 +423,13 @@ class GuidanceState:
 
     def _ask(self, ask: Callable[[], _Answer]) -> _Answer:
         """Return what ``ask`` returns, asked again after a recovery if the matcher is in error."""
-        found = ask()
+        answer = ask()
         if self._matcher.current.is_error():
             self._recover()
-            found = ask()
+            answer = ask()
             if self._matcher.current.is_error():
                 self._fail("asking the engine")
-        return found
+        return answer
 
     def _recover(self) -> None:
         """Replace the matcher, which has failed, by a private one at the same position."""

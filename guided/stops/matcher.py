@@ -101,13 +101,13 @@ class StopMatcher:
             self._tokens.append(token)
             self._nodes.append(step)
             return None
-        found = None if isinstance(step, int) else step
+        completed = None if isinstance(step, int) else step
         if self._search is not None:
-            found = self._search.push(self._automaton, node, token, found, move)
+            completed = self._search.push(self._automaton, node, token, completed, move)
         self._tokens.append(token)
         self._nodes.append(step if isinstance(step, int) else node)
-        if found is not None:
-            self.hit = self._hit(found)
+        if completed is not None:
+            self.hit = self._hit(completed)
         return self.hit
 
     def sync(self, tokens: Sequence[int]) -> StopHit | None:
@@ -144,11 +144,11 @@ class StopMatcher:
         twin._search = self._search.fork() if self._search is not None else None
         return twin
 
-    def _hit(self, found: CompletedStop) -> StopHit:
+    def _hit(self, completed: CompletedStop) -> StopHit:
         last = len(self._tokens) - 1
-        until, until_bytes = self._place(last, found.end)
-        before, before_bytes = self._place(last, found.end - found.length)
-        return StopHit(found.reason, last + 1, before, before_bytes, until, until_bytes)
+        until, until_bytes = self._place(last, completed.end)
+        before, before_bytes = self._place(last, completed.end - completed.length)
+        return StopHit(completed.reason, last + 1, before, before_bytes, until, until_bytes)
 
     def _place(self, token: int, offset: int) -> tuple[int, int]:
         """Return byte ``offset`` from the start of token number ``token`` as whole tokens and bytes of the next."""

@@ -41,20 +41,20 @@ class PatternSearch:
             self._history.append(_IDLE)
             return string
         pieces, joined = automaton.pieces(node, token, move)
-        after, found = self._read_all(place, pieces)
+        after, completed = self._read_all(place, pieces)
         after = after if joined and (after.partial or after.thread.state) else _IDLE
         self._history.append(after)
-        if place is _IDLE and after is _IDLE and found is None:
+        if place is _IDLE and after is _IDLE and completed is None:
             automaton.idle.add(step)
-        if found is None or string is None:
-            return found or string
-        return min(found, string, key=lambda f: (f.end, -f.length))
+        if completed is None or string is None:
+            return completed or string
+        return min(completed, string, key=lambda f: (f.end, -f.length))
 
     def _read_all(self, place: _Place, pieces: Iterable[Piece]) -> tuple[_Place, CompletedStop | None]:
         for piece in pieces:
-            place, found = self._read(place, piece)
-            if found is not None:
-                return place, found
+            place, completed = self._read(place, piece)
+            if completed is not None:
+                return place, completed
         return place, None
 
     def _read(self, place: _Place, piece: Piece) -> tuple[_Place, CompletedStop | None]:

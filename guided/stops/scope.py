@@ -89,7 +89,7 @@ class Scope:
         parts = (data,) if is_whole else tuple(data[i : i + 1] for i in range(len(data)))
         position, exits = move if move is not None else self._regions.follow(state.position, token)
         region = self._regions.region_number(state.position)
-        reader = _Reader(state, self._is_json)
+        reader = _SpanReader(state, self._is_json)
         for span in spans_of(exits, len(parts)):
             name = self._regions.regions[region].name
             reader.hold(parts[span.first : span.last])
@@ -103,7 +103,7 @@ class Scope:
         return reader.state(position), tuple(reader.pieces)
 
 
-class _Reader:
+class _SpanReader:
     """Reads the spans of one token."""
 
     def __init__(self, state: ScopeState, is_json: bool) -> None:

@@ -32,7 +32,7 @@ class StopStrings:
             node = 0
         for i, byte in enumerate(piece.data):
             node = self._words.next(node, byte)
-            found = self._words.output[node]
-            if found is not None:
-                return node, CompletedStop(piece.base + i + 1, len(found.encode("utf-8")), found)
+            completed = self._words.output[node]
+            if completed is not None:
+                return node, CompletedStop(piece.base + i + 1, len(completed.encode("utf-8")), completed)
         return node, None

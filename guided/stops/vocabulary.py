@@ -34,12 +34,12 @@ class WritableTexts:
         return bytes(sorted(byte for byte in set(data) if not self._in_one(bytes((byte,)))))
 
     def _is_token(self, byte: int) -> bool:
-        known = self._alone.get(byte)
-        if known is None:
+        is_alone = self._alone.get(byte)
+        if is_alone is None:
             engine, data = self._engine, bytes((byte,))
             ids = engine.ll_tokenizer.tokenize_bytes(data)
-            known = self._alone[byte] = b"".join(map(engine.token_bytes, ids)) == data
-        return known
+            is_alone = self._alone[byte] = b"".join(map(engine.token_bytes, ids)) == data
+        return is_alone
 
     @cached_property
     def _tokens(self) -> frozenset[str]:

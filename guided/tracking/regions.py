@@ -118,8 +118,8 @@ class RegionMap:
             if quote.escape:
                 ways[inside].append(((quote.escape,), inside + 1, None))
                 self._states.append(_State(number, any_to=inside))
-        for at, found in ways.items():
-            self._states[at] = _State(number, found)
+        for at, targets in ways.items():
+            self._states[at] = _State(number, targets)
 
     def start(self, region: int) -> Position:
         """The position at the beginning of a region."""
@@ -142,8 +142,8 @@ class RegionMap:
         todo: deque[tuple[int, tuple[int, ...]]] = deque([(position.node, ())])
         while todo and len(rests) < most:
             node, rest = todo.popleft()
-            found = state.output[node]
-            if found is not None and found.exit is not None:
+            output = state.output[node]
+            if output is not None and output.exit is not None:
                 rests.append(rest)
             todo.extend((after, (*rest, symbol)) for symbol, after in state.goto[node].items())
         return rests
@@ -163,8 +163,8 @@ class RegionMap:
 
     def step(self, position: Position, symbol: int) -> tuple[Position, Exit | None]:
         """Return the position after one more symbol, and the exit that the symbol completes."""
-        position, found = self._step(position, symbol)
-        return position, None if found is None else found.exit
+        position, region_exit = self._step(position, symbol)
+        return position, None if region_exit is None else region_exit.exit
 
     def num_staying(self, position: Position, symbols: Sequence[int]) -> int:
         """Return how many of ``symbols`` leave a position as it is, up to the first that may begin to lead out."""
@@ -211,9 +211,9 @@ class RegionMap:
             position = Position(state.rest, self._node_of(self._states[state.rest], state.paths[position.node]))
             state = self._states[state.rest]
         target = state.next(position.node, symbol)
-        found = state.output[target]
-        if found is not None:
-            return Position(found.to, 0), found
+        output = state.output[target]
+        if output is not None:
+            return Position(output.to, 0), output
         return Position(position.state, target), None
 
 

@@ -54,10 +54,10 @@ def violations(
     With ``must_judge`` it is also a violation if no validator could judge.
     """
     verdicts = judge(schema, value, documents=documents)
-    found = [f"{v.validator}: {text}" for v in verdicts for text in v.violations or ()]
+    texts = [f"{v.validator}: {text}" for v in verdicts for text in v.violations or ()]
     if must_judge and all(v.violations is None for v in verdicts):
-        found.append(NOT_VALIDATED + "; ".join(f"{v.validator}: {v.failure}" for v in verdicts))
-    return tuple(found)
+        texts.append(NOT_VALIDATED + "; ".join(f"{v.validator}: {v.failure}" for v in verdicts))
+    return tuple(texts)
 
 
 def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None) -> tuple[Verdict, ...]:
@@ -116,9 +116,9 @@ def needed_documents(schema: Any, documents: Mapping[str, Any]) -> Mapping[str, 
     """Return the documents that references reach: an error in any other must not prevent a verdict."""
     named = {name: uri for uri, document in documents.items() for name in (uri, *_ids(document))}
     named = {name.rstrip("#"): uri for name, uri in named.items()}
-    found: dict[str, Any] = {}
+    needed: dict[str, Any] = {}
     todo: list[tuple[Any, str]] = [(schema, "")]
-    while todo and len(found) < len(documents):
+    while todo and len(needed) < len(documents):
         node, base = todo.pop()
         for name in _ids(node):
             base = urljoin(base, name)
@@ -128,12 +128,12 @@ def needed_documents(schema: Any, documents: Mapping[str, Any]) -> Mapping[str, 
                 continue
             if to not in named:
                 return documents  # one of them may define this name inside
-            if named[to] not in found:
-                found[named[to]] = documents[named[to]]
+            if named[to] not in needed:
+                needed[named[to]] = documents[named[to]]
                 todo.append((documents[named[to]], named[to]))
         below = node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ()
         todo.extend((sub, base) for sub in below if isinstance(sub, Mapping | list))
-    return found
+    return needed
 
 
 def _ids(node: Any) -> Iterator[str]:
@@ -184,7 +184,7 @@ def _readable(schema: Any, dialect: Dialect, mark: bool | None) -> Any:
 
 
 def _angles(pattern: str) -> str:
-    return _ESCAPE.sub(lambda found: found[0].lstrip("\\") if found[0] in ("\\<", "\\>") else found[0], pattern)
+    return _ESCAPE.sub(lambda match: match[0].lstrip("\\") if match[0] in ("\\<", "\\>") else match[0], pattern)
 
 
 _ESCAPE = re.compile(r"\\.", re.DOTALL)

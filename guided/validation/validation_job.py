@@ -55,8 +55,8 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
         checked = validator(
             schema, registry=REGISTRY.with_resources(resources), format_checker=validator.FORMAT_CHECKER
         )
-        found = islice(checked.iter_errors(value), request["most"])
-        return {"errors": [[list(error.absolute_path), error.message[:300]] for error in found]}
+        errors = islice(checked.iter_errors(value), request["most"])
+        return {"errors": [[list(error.absolute_path), error.message[:300]] for error in errors]}
     except (MemoryError, KeyboardInterrupt):
         raise
     except (

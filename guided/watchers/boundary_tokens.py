@@ -71,12 +71,12 @@ class BoundaryTokens:
 
         Without ``has_items`` only keys are compared.
         """
-        found: _Ids = dict.fromkeys(self._two_items if has_items else self._two_keys)
+        token_ids: _Ids = dict.fromkeys(self._two_items if has_items else self._two_keys)
         while frame is not None:
             for text in frame.written.intersection(self._held):
-                found.update(dict.fromkeys(self._holding[text]))
+                token_ids.update(dict.fromkeys(self._holding[text]))
             frame = frame.parent
-        return list(found)
+        return list(token_ids)
 
     def repeating_current(self, text: bytes) -> Sequence[int]:
         """Tokens that end the current string, of which ``text`` is written, and then write it again."""

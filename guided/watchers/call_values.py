@@ -35,10 +35,10 @@ class CallValueTable:
         """Return the position after one more symbol."""
         state = self._states[position.state]
         node = state.next(position.node, symbol)
-        found = state.output[node]
-        if found is None:
+        output = state.output[node]
+        if output is None:
             return Position(position.state, node)
-        after, node = self._states[found.to], 0
-        for read in symbols_of(found.trigger):
+        after, node = self._states[output.to], 0
+        for read in symbols_of(output.trigger):
             node = after.next(node, read)
-        return Position(found.to, node)
+        return Position(output.to, node)

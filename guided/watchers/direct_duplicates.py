@@ -50,9 +50,9 @@ class DirectDuplicates:
 
         The second ones are scanned if the mask allows them; no other token is looked at.
         """
-        last, found = self._last
+        last, token_ids = self._last
         if last is scan:
-            return found
+            return token_ids
         mode, frame = scan.mode, scan.frame
         index, spanning = self.tokens.boundary_tokens, self._holding(frame)
         if mode is Mode.IN_KEY or (mode is Mode.STRING and is_compared(frame, self.nodes)):
@@ -62,25 +62,25 @@ class DirectDuplicates:
             return (), spanning
         if self.nodes:
             spanning = [*spanning, *index.with_scalars]
-        found = self._ending(scan), spanning
-        self._last = scan, found
-        return found
+        token_ids = self._ending(scan), spanning
+        self._last = scan, token_ids
+        return token_ids
 
     def _holding(self, frame: ScanFrame | None) -> Sequence[int]:
         """Return the tokens that contain a key or item of ``frame`` or of one around it, or the same one twice.
 
         A frame is mostly that of the token before, or it has one key more.
         """
-        last, found = self._known
+        last, token_ids = self._known
         if last is frame:
-            return found
+            return token_ids
         index = self.tokens.boundary_tokens
         if last is None or frame is None or frame.parent is not last.parent or frame.written.before is not last.written:
-            found = index.holding_written(frame, bool(self.nodes))
+            token_ids = index.holding_written(frame, bool(self.nodes))
         elif more := index.holding(frame.written.value):
-            found = [*found, *more]
-        self._known = frame, found
-        return found
+            token_ids = [*token_ids, *more]
+        self._known = frame, token_ids
+        return token_ids
 
     def _is_duplicate(self, scan: ScanState, token_id: int) -> bool:
         after = feed(scan, self.tokens.token_bytes[token_id], self.nodes)
@@ -134,14 +134,14 @@ class DirectDuplicates:
             return []
         # Zero with any exponent is zero.
         is_zero = Fraction(0) in written and not text.strip(b"-0.")
-        found = [*self.tokens.exponents_of_zero] if is_zero else []
+        token_ids = [*self.tokens.exponents_of_zero] if is_zero else []
         for digits, ids in self.tokens.number_ends.items():
             try:
                 if number_value(text + digits) in written:
-                    found += ids
+                    token_ids += ids
             except (ValueError, ZeroDivisionError):
                 continue
-        return found
+        return token_ids
 
     def _literals(self, written: PersistentSet) -> Iterator[int]:
         for word in _LITERALS:

@@ -34,13 +34,13 @@ _NUMBER = NUMBER_BYTES + b" "
 _DIFFERENT = tuple(bytes((byte,)) for byte in b'"ae1A_0 -')
 
 
-class _Search:
+class _DeadEndSearch:
     """One search: the positions that it may still visit, and its results."""
 
     def __init__(self, positions: int) -> None:
         self.positions = positions
         #: By the current text and the `id` of the set of earlier ones, which is kept here so that the id stays valid.
-        self.found: dict[tuple[Mode, bytes, int], tuple[bool, PersistentSet]] = {}
+        self.visited: dict[tuple[Mode, bytes, int], tuple[bool, PersistentSet]] = {}
 
 
 class LookaheadDuplicates:
@@ -124,7 +124,7 @@ class LookaheadDuplicates:
         return self.nodes[frame.node].tight or (self.nodes[frame.node].unique and _is_late(scan))
 
     def _clear_dead_ends(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
-        search = _Search(_most_positions(scan))
+        search = _DeadEndSearch(_most_positions(scan))
         of = self.tokens.token_bytes
         free: set[bytes] = set()  # the prefixes of all tokens that are no dead end
         candidates = allowed_of(words, self._toward_duplicates(scan))
@@ -142,24 +142,24 @@ class LookaheadDuplicates:
         """Tokens that continue exactly like a key or value written before, and do not end it."""
         frame = scan.frame
         assert frame is not None
-        found: dict[int, None] = {}
+        refused: dict[int, None] = {}
         match scan.mode:
             case Mode.KEY:
                 begun = self.tokens.key_beginnings
                 for key in frame.written.with_prefix(b"") or ():
                     for text in escaped_forms(key, b"", begun.has_prefix):
-                        found.update(dict.fromkeys(begun.prefixes_of(text)))
+                        refused.update(dict.fromkeys(begun.prefixes_of(text)))
             case Mode.IN_KEY | Mode.STRING:
                 for rest in self.direct.completions(scan.text, frame.written):
-                    found.update(dict.fromkeys(self.tokens.prefixes_of(rest)))
+                    refused.update(dict.fromkeys(self.tokens.prefixes_of(rest)))
             case _:
                 size, longest = len(scan.text), self.tokens.max_number_part
                 rests = (text[size:] for text in self._begun_values(scan) if text.startswith(scan.text))
                 for rest in {rest[:longest] if not rest.strip(_NUMBER) else rest for rest in rests}:
-                    found.update(dict.fromkeys(self.tokens.prefixes_of(rest)))
+                    refused.update(dict.fromkeys(self.tokens.prefixes_of(rest)))
                 if _is_late(scan):
-                    found.update(dict.fromkeys(i for i in self.tokens.all_digits if self._is_known(scan, i)))
-        return list(found)
+                    refused.update(dict.fromkeys(i for i in self.tokens.all_digits if self._is_known(scan, i)))
+        return list(refused)
 
     def _is_known(self, scan: ScanState, token_id: int) -> bool:
         """Whether the number with the token's digits was written before."""
@@ -194,7 +194,7 @@ class LookaheadDuplicates:
     def _may_begin(self, text: bytes) -> bool:
         return self.tokens.has_prefix(b'"' + text)
 
-    def _is_dead_end(self, scan: ScanState, token_id: int, matcher: Any, search: _Search) -> bool:
+    def _is_dead_end(self, scan: ScanState, token_id: int, matcher: Any, search: _DeadEndSearch) -> bool:
         """Whether every text that begins with the token, which the mask allows, ends as a duplicate."""
         dead: list[tuple[Mode, bytes, int]] = []
         todo: list[tuple[ScanState, int, Any]] = [(scan, token_id, matcher)]
@@ -204,25 +204,25 @@ class LookaheadDuplicates:
             if after.frame is None:
                 break
             position = self._position(after, i)
-            known = search.found.get(position)
-            if known is not None and known[0]:
+            visited = search.visited.get(position)
+            if visited is not None and visited[0]:
                 continue
-            if known is not None or self._can_differ(after, i, at):
+            if visited is not None or self._can_differ(after, i, at):
                 break
             following = self._duplicates_after(after, i, at, search)
             if following is None:
                 break
-            search.found[position] = True, after.frame.written
+            search.visited[position] = True, after.frame.written
             dead.append(position)
             ids, at = following
             todo += [(after, next_id, at) for next_id in ids]
         else:
             return True
         for position in dead:  # these lead to a text that differs
-            del search.found[position]
+            del search.visited[position]
         first = feed(scan, self.tokens.token_bytes[token_id], self.nodes)
         if first.frame is not None:
-            search.found[self._position(first, token_id)] = False, first.frame.written
+            search.visited[self._position(first, token_id)] = False, first.frame.written
         return False
 
     def _position(self, after: ScanState, token_id: int) -> tuple[Mode, bytes, int]:
@@ -263,7 +263,7 @@ class LookaheadDuplicates:
         return False
 
     def _duplicates_after(
-        self, after: ScanState, token_id: int, matcher: Any, search: _Search
+        self, after: ScanState, token_id: int, matcher: Any, search: _DeadEndSearch
     ) -> tuple[list[int], Any] | None:
         """Return the next tokens that continue a duplicate, and the matcher there; None if other tokens are allowed.
 
@@ -302,7 +302,7 @@ class LookaheadDuplicates:
     # -- tokens after which the next key or item can only be a duplicate
 
     def _clear_next(self, words: NDArray[np.int32], scan: ScanState, frame: ScanFrame, matcher: Any) -> None:
-        search = _Search(_most_positions(scan))
+        search = _DeadEndSearch(_most_positions(scan))
         crossed = self._crossing_tokens()
         for i in allowed_of(words, (*crossed, *self.tokens.next_value_beginnings)):
             after = self._next(scan, i)
@@ -334,11 +334,11 @@ class LookaheadDuplicates:
             return is_exhausted(opened, self.nodes)
         if not 0 < self.fewest_keys <= len(opened.written):
             return False
-        written, found = self._exhausted
+        written, exhausted = self._exhausted
         if written is not opened.written:
-            found = self._is_dead_end(scan, token_id, matcher, _Search(_MAX_POSITIONS_LAST_KEY))
-            self._exhausted = opened.written, found
-        return found
+            exhausted = self._is_dead_end(scan, token_id, matcher, _DeadEndSearch(_MAX_POSITIONS_LAST_KEY))
+            self._exhausted = opened.written, exhausted
+        return exhausted
 
     def _may_be_exhausted(self, frame: ScanFrame | None) -> bool:
         """Whether an enclosing object or array may already have all its possible keys or items."""

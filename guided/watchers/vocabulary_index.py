@@ -22,9 +22,9 @@ _UNCLOSED = rb'(?:[^"\\]|\\.)*\\?'  # the content of an unclosed string
 class PrefixTokens:
     """Tokens that open a string and do not end it, by the part of the string that they write."""
 
-    def __init__(self, found: Iterable[tuple[bytes, int]]) -> None:
+    def __init__(self, texts: Iterable[tuple[bytes, int]]) -> None:
         self.ids: dict[bytes, list[int]] = {}
-        for text, i in found:
+        for text, i in texts:
             self.ids.setdefault(text, []).append(i)
         self._prefixes = {text[:size] for text in self.ids for size in range(len(text) + 1)}
 
@@ -34,12 +34,12 @@ class PrefixTokens:
 
     def prefixes_of(self, text: bytes) -> list[int]:
         """Return the ids of the tokens that write a prefix of ``text``, or all of it."""
-        found: list[int] = []
+        token_ids: list[int] = []
         for size in range(len(text) + 1):
             if text[:size] not in self._prefixes:
                 break
-            found += self.ids.get(text[:size], ())
-        return found
+            token_ids += self.ids.get(text[:size], ())
+        return token_ids
 
 
 class VocabularyIndex:
@@ -70,11 +70,11 @@ class VocabularyIndex:
     @cached_property
     def ids(self) -> dict[bytes, list[int]]:
         """Ids by bytes."""
-        found: dict[bytes, list[int]] = {}
+        ids_of_text: dict[bytes, list[int]] = {}
         for i, data in enumerate(self.token_bytes):
             if data:
-                found.setdefault(data, []).append(i)
-        return found
+                ids_of_text.setdefault(data, []).append(i)
+        return ids_of_text
 
     @cached_property
     def boundary_tokens(self) -> BoundaryTokens:
@@ -102,9 +102,9 @@ class VocabularyIndex:
     @cached_property
     def is_plain(self) -> bytes:
         """By id: 1 if the token neither ends a string nor has an escape in it."""
-        found = np.ones(len(self.token_bytes), dtype=np.uint8)
-        found[self._holding(b'"\\')] = 0
-        return found.tobytes()
+        plain = np.ones(len(self.token_bytes), dtype=np.uint8)
+        plain[self._holding(b'"\\')] = 0
+        return plain.tobytes()
 
     @cached_property
     def number_ends(self) -> dict[bytes, list[int]]:
@@ -112,9 +112,9 @@ class VocabularyIndex:
         ending = re.compile(rb"([-+.0-9eE]*)[,\]}\s]")
         groups: dict[bytes, list[int]] = {}
         for i in self._beginning(NUMBER_BYTES + b",]} \t\n\r\v\f").tolist():
-            found = ending.match(self.token_bytes[i])
-            if found is not None:
-                groups.setdefault(found.group(1), []).append(i)
+            match = ending.match(self.token_bytes[i])
+            if match is not None:
+                groups.setdefault(match.group(1), []).append(i)
         return groups
 
     @cached_property
@@ -131,17 +131,17 @@ class VocabularyIndex:
     @cached_property
     def key_beginnings(self) -> PrefixTokens:
         """Tokens that begin a key where one comes next, by the text after its quote."""
-        found = re.compile(rb'[ \t\n\r]*"(' + _UNCLOSED + rb")", re.DOTALL)
+        pattern = re.compile(rb'[ \t\n\r]*"(' + _UNCLOSED + rb")", re.DOTALL)
         ids = self._holding(b'"').tolist()
-        return PrefixTokens((m.group(1), i) for i in ids if (m := found.fullmatch(self.token_bytes[i])) is not None)
+        return PrefixTokens((m.group(1), i) for i in ids if (m := pattern.fullmatch(self.token_bytes[i])) is not None)
 
     @cached_property
     def string_ends(self) -> dict[bytes, list[int]]:
         """Tokens that end a string, by the text before its quote; not valid in the middle of an escape."""
-        found = re.compile(rb'((?:[^"\\]|\\.)*)"', re.DOTALL)
+        pattern = re.compile(rb'((?:[^"\\]|\\.)*)"', re.DOTALL)
         groups: dict[bytes, list[int]] = {}
         for i in self._holding(b'"').tolist():
-            if (m := found.match(self.token_bytes[i])) is not None:
+            if (m := pattern.match(self.token_bytes[i])) is not None:
                 groups.setdefault(m.group(1), []).append(i)
         return groups
 
@@ -149,14 +149,14 @@ class VocabularyIndex:
     def next_value_beginnings(self) -> list[int]:
         """Tokens that end something and write the beginning of the next string or number."""
         blank = rb"[ \t\n\r]*"
-        found = re.compile(rb".*," + blank + rb'(?:"(?!$)' + _UNCLOSED + rb"|[-0-9][-+.0-9eE]*)", re.DOTALL)
-        return [i for i in self._holding(b",").tolist() if found.fullmatch(self.token_bytes[i])]
+        pattern = re.compile(rb".*," + blank + rb'(?:"(?!$)' + _UNCLOSED + rb"|[-0-9][-+.0-9eE]*)", re.DOTALL)
+        return [i for i in self._holding(b",").tolist() if pattern.fullmatch(self.token_bytes[i])]
 
     @cached_property
     def member_crossings(self) -> list[int]:
         """Tokens that end a key, hold its value, and end before or in the next key: `": 1, "a`."""
-        found = re.compile(rb'.*"[ \t\n\r]*:.*,[ \t\n\r]*(?:"' + _UNCLOSED + rb")?", re.DOTALL)
-        return [i for i in self._holding(b":").tolist() if found.fullmatch(self.token_bytes[i])]
+        pattern = re.compile(rb'.*"[ \t\n\r]*:.*,[ \t\n\r]*(?:"' + _UNCLOSED + rb")?", re.DOTALL)
+        return [i for i in self._holding(b":").tolist() if pattern.fullmatch(self.token_bytes[i])]
 
     @cached_property
     def commas(self) -> list[int]:
@@ -177,10 +177,10 @@ class VocabularyIndex:
     def prefixes_of(self, text: bytes) -> list[int]:
         """Return the ids of the tokens that are a prefix of ``text``, or all of it."""
         ids = self.ids
-        found: list[int] = []
+        token_ids: list[int] = []
         for size in range(1, min(len(text), self._longest) + 1):
-            found += ids.get(text[:size], ())
-        return found
+            token_ids += ids.get(text[:size], ())
+        return token_ids
 
     @cached_property
     def _longest(self) -> int:
@@ -207,26 +207,26 @@ class VocabularyIndex:
     def with_prefix(self, prefix: bytes) -> list[int]:
         """Return the ids of the tokens that begin with ``prefix``."""
         start = bisect_left(self._sorted, (prefix, -1))
-        found = []
+        token_ids = []
         for data, i in self._sorted[start:]:
             if not data.startswith(prefix):
                 break
-            found.append(i)
-        return found
+            token_ids.append(i)
+        return token_ids
 
 
 def _table(letters: bytes) -> NDArray[np.bool_]:
     """Return for each byte whether it is one of ``letters``."""
-    found = np.zeros(256, dtype=np.bool_)
-    found[list(letters)] = True
-    return found
+    table = np.zeros(256, dtype=np.bool_)
+    table[list(letters)] = True
+    return table
 
 
 def _ordinary_bytes(engine: Engine) -> list[bytes]:
     """Return the bytes of each token of the vocabulary; markers write none."""
     decode, markers = engine.ll_tokenizer.decode_bytes, engine.tokens.marker_ids
     plain = [i for i in range(engine.vocab_size) if i not in markers]
-    found = [b""] * engine.vocab_size
+    texts = [b""] * engine.vocab_size
     # A call for each token takes most of the time: all of them in one, with a marker's name between them.
     for marker in markers:
         name = engine.token_bytes(marker)
@@ -235,9 +235,9 @@ def _ordinary_bytes(engine: Engine) -> list[bytes]:
         pieces = bytes(decode([i for token in plain for i in (token, marker)])).split(name)
         if len(pieces) == len(plain) + 1:
             for token, data in zip(plain, pieces, strict=False):
-                found[token] = data
-            return found
+                texts[token] = data
+            return texts
         break
     for token in plain:
-        found[token] = bytes(decode([token]))
-    return found
+        texts[token] = bytes(decode([token]))
+    return texts

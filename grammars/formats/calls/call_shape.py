@@ -52,9 +52,9 @@ def read_shape(texts: CallTexts, units: Units) -> CallShape | None:
     """
     unread: CallShape | None = None
     for shape in _shapes(texts, units):
-        found = _with_more(shape, texts) or _with_empty(shape, texts, units)
-        if found is not None:
-            return found
+        extended = _with_more(shape, texts) or _with_empty(shape, texts, units)
+        if extended is not None:
+            return extended
         unread = unread or replace(shape, is_unread=True)
     return unread
 
@@ -133,23 +133,26 @@ def _with_more(shape: CallShape, texts: CallTexts) -> CallShape | None:
         return shape  # one call only
     several = texts.three if texts.three is not None and s.OTHER_NAME in texts.three else texts.two
     number = 2 if several is texts.two else 3
-    found = read_series(several, parse_pattern(shape.pattern), _values(shape, texts, number), shape.before)
-    if found is None:
+    series = read_series(several, parse_pattern(shape.pattern), _values(shape, texts, number), shape.before)
+    if series is None:
         return None
-    taken = pattern_text((*found.left, *found.pattern, *found.right))
-    kind = "name" if shape.kind == "object" and (found.left or found.right) else shape.kind
-    if shape.list is not None and found.right:
+    taken = pattern_text((*series.left, *series.pattern, *series.right))
+    kind = "name" if shape.kind == "object" and (series.left or series.right) else shape.kind
+    if shape.list is not None and series.right:
         return None  # no syntax has a number after arguments that are written one by one
-    before, after = _without(shape.before, found.left, found.base), _without(shape.after, found.right, found.base, 1)
-    ends_alike = found.after.startswith(after)  # some templates close a section only after several calls
+    before, after = (
+        _without(shape.before, series.left, series.base),
+        _without(shape.after, series.right, series.base, 1),
+    )
+    ends_alike = series.after.startswith(after)  # some templates close a section only after several calls
     return replace(
         shape,
         kind=kind,
         pattern=taken,
         before=before,
-        after=found.after if ends_alike else after,
-        middle=found.between,
-        index_base=found.base,
+        after=series.after if ends_alike else after,
+        middle=series.between,
+        index_base=series.base,
     )
 
 
@@ -166,10 +169,10 @@ def _with_empty(shape: CallShape, texts: CallTexts, units: Units) -> CallShape |
     first, other, third = _values(shape, texts, 3)
     pattern = pattern_text(empty)
     parts = [fill(shape.pattern, first) + closing, fill(pattern, other), fill(shape.pattern, third)]
-    found = re.search("(?s:(.*?))".join(map(re.escape, parts)), texts.three)
-    if found is None or found[1] != found[2]:
+    match = re.search("(?s:(.*?))".join(map(re.escape, parts)), texts.three)
+    if match is None or match[1] != match[2]:
         return None
-    return replace(shape, middle=closing + found[1], empty=pattern, empty_ends=closing)
+    return replace(shape, middle=closing + match[1], empty=pattern, empty_ends=closing)
 
 
 def _without(text: str, taken: CallPattern, index: int | None, side: int = 0) -> str:
@@ -198,11 +201,11 @@ def _values(shape: CallShape, texts: CallTexts, number: int) -> list[dict[str, s
 
 
 def _list(texts: CallTexts, units: Units) -> CallShape | None:
-    found = read_list(texts, units)
-    if found is None:
+    listed = read_list(texts, units)
+    if listed is None:
         return None
     begin, at = _beginning(texts.both), texts.both.index(s.NAME) + len(s.NAME)
-    lead = [*_named(texts.both[begin:at]), *_named(found.head), Hole("parameters")]
-    closing = found.end[: found.end.rfind(s.NAME) + len(s.NAME)] if s.NAME in found.end else ""
-    end = found.end[len(closing) :]
-    return CallShape("list", pattern_text((*lead, *_named(closing))), texts.both[:begin], end, list=found)
+    lead = [*_named(texts.both[begin:at]), *_named(listed.head), Hole("parameters")]
+    closing = listed.end[: listed.end.rfind(s.NAME) + len(s.NAME)] if s.NAME in listed.end else ""
+    end = listed.end[len(closing) :]
+    return CallShape("list", pattern_text((*lead, *_named(closing))), texts.both[:begin], end, list=listed)

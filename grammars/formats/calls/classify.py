@@ -125,77 +125,77 @@ def _object_options(pattern: str) -> dict[str, Option]:
 # -- arguments one by one
 
 
-def _list_syntax(shape: CallShape, found: ListShape, texts: CallTexts) -> tuple[str, dict[str, Option]]:
-    options: dict[str, Option] = {"call": shape.pattern, "separator": found.separator}
-    if found.is_sorted:
+def _list_syntax(shape: CallShape, listed: ListShape, texts: CallTexts) -> tuple[str, dict[str, Option]]:
+    options: dict[str, Option] = {"call": shape.pattern, "separator": listed.separator}
+    if listed.is_sorted:
         options["order"] = "sorted"
     words = _words(texts)
     if words != "true false null":
         options["words"] = words
-    if found.head.startswith("(") and found.number_value.rstrip("\"' ") == "=":
-        quote = found.word_value.lstrip("= ")[:1] or '"'
+    if listed.head.startswith("(") and listed.number_value.rstrip("\"' ") == "=":
+        quote = listed.word_value.lstrip("= ")[:1] or '"'
         return "pythonic", {**options, "parameter": "$key=$value", "quote": quote}
-    opening, closing = _quotes(found)
+    opening, closing = _quotes(listed)
     if opening == closing == '"':
         options["strings"] = "json"
     elif opening and opening == closing:
-        parameter = f"{_escaped(found.opening)}$key{_escaped(found.number_value)}$value{_escaped(found.number_end)}"
+        parameter = f"{_escaped(listed.opening)}$key{_escaped(listed.number_value)}$value{_escaped(listed.number_end)}"
         return "gemma", {**options, "parameter": parameter, "quote": opening}
     if opening and closing and opening != closing:
         options |= {"quote": opening, "quote_end": closing}
-        leading = _escaped(found.number_value)
+        leading = _escaped(listed.number_value)
     else:
-        leading = _flagged(found, texts, options)
+        leading = _flagged(listed, texts, options)
         if options.get("strings") != "json":
-            options |= _occasional_quotes(found, texts) | _nested(found, texts)
-    end = found.number_end
-    options["parameter"] = f"{_escaped(found.opening)}$key{leading}$value{_escaped(end)}"
-    return _tag_syntax(found), options
+            options |= _occasional_quotes(listed, texts) | _nested(listed, texts)
+    end = listed.number_end
+    options["parameter"] = f"{_escaped(listed.opening)}$key{leading}$value{_escaped(end)}"
+    return _tag_syntax(listed), options
 
 
 def _escaped(literal: str) -> str:
     return escape_literal(literal).replace(KEY_AGAIN, "$key")
 
 
-def _tag_syntax(found: ListShape) -> str:
-    if found.opening.endswith("=") and "<" in found.opening:
+def _tag_syntax(listed: ListShape) -> str:
+    if listed.opening.endswith("=") and "<" in listed.opening:
         return "xml_equals"
-    return "invoke" if found.opening.endswith(('="', "='")) else "key_tags"
+    return "invoke" if listed.opening.endswith(('="', "='")) else "key_tags"
 
 
-def _quotes(found: ListShape) -> tuple[str, str]:
+def _quotes(listed: ListShape) -> tuple[str, str]:
     """The texts before and after strings that numbers do not have."""
-    if not found.word_value.startswith(found.number_value) or not found.word_end.endswith(found.number_end):
+    if not listed.word_value.startswith(listed.number_value) or not listed.word_end.endswith(listed.number_end):
         return "", ""
     return (
-        found.word_value[len(found.number_value) :],
-        found.word_end[: len(found.word_end) - len(found.number_end)],
+        listed.word_value[len(listed.number_value) :],
+        listed.word_end[: len(listed.word_end) - len(listed.number_end)],
     )
 
 
-def _occasional_quotes(found: ListShape, texts: CallTexts) -> dict[str, Option]:
+def _occasional_quotes(listed: ListShape, texts: CallTexts) -> dict[str, Option]:
     """The delimiters that only strings with unusual characters have; {} if there are none."""
-    before, after = s.KEYS[7] + found.word_value, found.word_end.replace(KEY_AGAIN, s.KEYS[7])
+    before, after = s.KEYS[7] + listed.word_value, listed.word_end.replace(KEY_AGAIN, s.KEYS[7])
     inside = rf"(\S+?)\s*{re.escape(s.TRICKY.strip())}\s*(\S+?)"
     shown = re.search(re.escape(before) + inside + re.escape(after), texts.all_types or "") if after else None
     return {"quote": shown[1], "quote_end": shown[2], "plain_strings": True} if shown else {}
 
 
-def _nested(found: ListShape, texts: CallTexts) -> dict[str, Option]:
+def _nested(listed: ListShape, texts: CallTexts) -> dict[str, Option]:
     """The key of a list's items, if objects and lists are written as arguments are; {} if not."""
     text = texts.all_types or ""
 
     def element(key: str, value: str) -> str:
-        return f"{found.opening}{key}{found.number_value}{value}{found.number_end.replace(KEY_AGAIN, key)}"
+        return f"{listed.opening}{key}{listed.number_value}{value}{listed.number_end.replace(KEY_AGAIN, key)}"
 
-    item = re.search(f"{re.escape(found.opening)}(\\w+){re.escape(found.number_value)}aq", text)
+    item = re.search(f"{re.escape(listed.opening)}(\\w+){re.escape(listed.number_value)}aq", text)
     is_nested = item is not None and element("u", "Cq") in text and element(item[1], "aq") in text
-    return {"items": item[1]} if item is not None and is_nested and KEY_AGAIN in found.number_end else {}
+    return {"items": item[1]} if item is not None and is_nested and KEY_AGAIN in listed.number_end else {}
 
 
-def _flagged(found: ListShape, texts: CallTexts, options: dict[str, Option]) -> str:
+def _flagged(listed: ListShape, texts: CallTexts, options: dict[str, Option]) -> str:
     """The literal between key and value, with a hole for the value's type if it contains that."""
-    word, number = found.word_value, found.number_value
+    word, number = listed.word_value, listed.number_value
     if word == number or options.get("strings") == "json":
         return _escaped(number)
     prefix, suffix = _around_flag(word, number)
@@ -264,5 +264,5 @@ def _word_before_name(call_start: str, units: Units) -> str:
 
 def _numbered_id(pattern: str) -> str:
     """The text around name and number without markers or white space, which serves as the call's id."""
-    found = re.search(r"[\w.:/-]*\$name[\w.:/-]*\$index[\w.:/-]*", pattern)
-    return found[0] if found else ""
+    match = re.search(r"[\w.:/-]*\$name[\w.:/-]*\$index[\w.:/-]*", pattern)
+    return match[0] if match else ""

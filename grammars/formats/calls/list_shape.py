@@ -95,11 +95,11 @@ def _with_mark(shape: ListShape, mark: str) -> ListShape:
 def _cut(text: str) -> _Pieces | None:
     pieces, at = [], 0
     for word in (s.NAME, s.KEYS[0], s.WORD, s.KEYS[1], str(s.NUMBER)):
-        found = text.find(word, at)
-        if found < 0:
+        begin = text.find(word, at)
+        if begin < 0:
             return None
-        pieces.append(text[at:found])
-        at = found + len(word)
+        pieces.append(text[at:begin])
+        at = begin + len(word)
     lead, word_value, word_key, number_value = pieces[1:]
     word_key, tail = word_key.replace(s.KEYS[0], KEY_AGAIN), text[at:].replace(s.KEYS[1], KEY_AGAIN)
     return _Pieces(lead, word_value, word_key, number_value, tail)

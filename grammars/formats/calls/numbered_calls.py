@@ -44,11 +44,11 @@ def read_series(text: str, pattern: CallPattern, values: Sequence[dict[str, str]
     spans: list[tuple[int, int]] = []
     numbers: list[tuple[str, ...]] = []
     for of_call in values:
-        found = re.compile("".join(_regex(part, of_call) for part in parts)).search(text, spans[-1][1] if spans else 0)
-        if found is None:
+        match = re.compile("".join(_regex(part, of_call) for part in parts)).search(text, spans[-1][1] if spans else 0)
+        if match is None:
             return None
-        spans.append(found.span())
-        numbers.append(found.groups())
+        spans.append(match.span())
+        numbers.append(match.groups())
     counted = _counted(numbers)
     if counted is None:
         return None

@@ -22,10 +22,10 @@ def json_spans(text: str, value: Any) -> Iterator[tuple[int, int]]:
     """The spans in ``text`` of JSON objects that equal ``value``."""
     for match in re.finditer(r"\{", text):
         try:
-            found, end = _DECODER.raw_decode(text, match.start())
+            decoded, end = _DECODER.raw_decode(text, match.start())
         except ValueError:
             continue
-        if found == value:
+        if decoded == value:
             yield match.start(), end
 
 
@@ -47,8 +47,8 @@ def _read(text: str, value: Any, longest: str) -> Spelling:
     between = re.search(rf"\{{{first}(\s*:\s*)\"\w*\"(\s*,\s*){second}", text)
     if between is None:
         return DEFAULT_SPELLING
-    found = Spelling(between[2], between[1])
-    return found if json.dumps(value, separators=found.separators) == text else DEFAULT_SPELLING
+    spelling = Spelling(between[2], between[1])
+    return spelling if json.dumps(value, separators=spelling.separators) == text else DEFAULT_SPELLING
 
 
 def is_sorted(texts: CallTexts) -> bool:

@@ -21,7 +21,7 @@ __all__ = ["RenderedReasoning", "has_thinking_markers", "marker_candidates", "re
 
 
 def marker_candidates(
-    found: Sequence[RenderedReasoning],
+    rendered: Sequence[RenderedReasoning],
     suffixes: PromptSuffixes,
     turn: Turn | None,
     units: Units,
@@ -32,7 +32,7 @@ def marker_candidates(
     """All candidates for reasoning markers, the best evidence first; ``hinted``: something suggests reasoning."""
     seen: set[tuple[str, str, str]] = set()
     shown = False
-    for markers in (*_from_renderings(found, suffixes, turn, units), *_from_prompts(suffixes, template, units)):
+    for markers in (*_from_renderings(rendered, suffixes, turn, units), *_from_prompts(suffixes, template, units)):
         key = (markers.start, markers.end, markers.content_start)
         if markers.is_recognisable and key not in seen:
             seen.add(key)
@@ -88,8 +88,8 @@ _MOST_FIELDS = 4
 
 def _reasoning_fields(template: str) -> list[str]:
     """Further message fields that may carry reasoning; transformers copies the two usual ones to each other."""
-    found = dict.fromkeys(_FIELD.findall(template))
-    return [name for name in found if name not in ("reasoning_content", "thinking")][:_MOST_FIELDS]
+    names = dict.fromkeys(_FIELD.findall(template))
+    return [name for name in names if name not in ("reasoning_content", "thinking")][:_MOST_FIELDS]
 
 
 def _shown_reasoning(rendering: str | None, reasoning_as: str, with_call: bool) -> Iterator[RenderedReasoning]:
@@ -102,9 +102,9 @@ def _shown_reasoning(rendering: str | None, reasoning_as: str, with_call: bool) 
 
 
 def _from_renderings(
-    found: Sequence[RenderedReasoning], suffixes: PromptSuffixes, turn: Turn | None, units: Units
+    rendered: Sequence[RenderedReasoning], suffixes: PromptSuffixes, turn: Turn | None, units: Units
 ) -> Iterator[ReasoningMarkers]:
-    for shown in found:
+    for shown in rendered:
         start = suffixes.after_header(shown.lead)
         if not units.markers(start):
             start = suffixes.default if suffixes.default.strip() and not start.strip() else start

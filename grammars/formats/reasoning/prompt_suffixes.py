@@ -59,8 +59,8 @@ class PromptSuffixes:
 
     def all(self) -> list[str]:
         """All distinct suffixes, the default one first."""
-        found = [self.default, *(self.after_header(change.turn) for change in self.effects.changes)]
-        return list(dict.fromkeys(found))
+        suffixes = [self.default, *(self.after_header(change.turn) for change in self.effects.changes)]
+        return list(dict.fromkeys(suffixes))
 
     def empty(self, markers: ReasoningMarkers) -> str:
         """The empty block before an answer without reasoning; "" if there is none."""
@@ -82,8 +82,8 @@ class PromptSuffixes:
 
         Values with which the prompt does not open the assistant's turn are left out.
         """
-        found = {tried.value: tried for tried in self.effects.tried if tried.name == name}
-        opening = {value: tried for value, tried in found.items() if self.header.strip() in tried.turn}
+        tried_values = {tried.value: tried for tried in self.effects.tried if tried.name == name}
+        opening = {value: tried for value, tried in tried_values.items() if self.header.strip() in tried.turn}
         states = {value: self.state(self.after_header(tried.turn), markers) for value, tried in opening.items()}
         return {None: self.state(self.default, markers), **states}
 
@@ -110,8 +110,8 @@ _TAG = re.compile(r"(?P<head>[<\[{(|]{1,3}\w[\w.-]*)(?P<inside>(?:[\s=:][^<>\[\]
 
 def tag_at_end(text: str) -> tuple[str, str, str] | None:
     """The tag at the end of ``text``, its beginning up to the name, and its closing brackets; None without a tag."""
-    found = _TAG.search(text)
-    return (found[0].rstrip(), found["head"], found["suffix"]) if found is not None else None
+    tag = _TAG.search(text)
+    return (tag[0].rstrip(), tag["head"], tag["suffix"]) if tag is not None else None
 
 
 @lru_cache(maxsize=64)
@@ -125,8 +125,8 @@ def _opening(start: str) -> re.Pattern[str]:
 
 def _last_opening(suffix: str, start: str) -> tuple[int, int] | None:
     """Begin and end of the last place where ``start`` opens a block, or None."""
-    found = list(_opening(start).finditer(suffix)) if start else []
-    return found[-1].span() if found else None
+    openings = list(_opening(start).finditer(suffix)) if start else []
+    return openings[-1].span() if openings else None
 
 
 def _pattern(texts: Iterable[str]) -> str:

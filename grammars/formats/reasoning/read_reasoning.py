@@ -43,11 +43,11 @@ def read_reasoning(
 ) -> Iterator[ReasoningReading]:
     """The possible readings of a template's reasoning, the best evidence first; the last one has no format."""
     effects = try_switches(renderings, plain, template)
-    found = list(rendered_reasoning(renderings, plain, calling, effects, template))
-    header = assistant_header(turn, effects, [shown.lead for shown in found], units)
+    rendered = list(rendered_reasoning(renderings, plain, calling, effects, template))
+    header = assistant_header(turn, effects, [shown.lead for shown in rendered], units)
     suffixes = PromptSuffixes(header, effects, turn, units)
     hinted = is_hinted(suffixes) or has_thinking_markers(template)
-    for markers in marker_candidates(found, suffixes, turn, units, template, hinted=hinted):
+    for markers in marker_candidates(rendered, suffixes, turn, units, template, hinted=hinted):
         yield _reading(markers, suffixes, renderings, plain, template)
     content_start = _content_start(turn, header, "", units)
     yield ReasoningReading(None, header, content_start, opening=_opening(turn, header, ""))
@@ -89,20 +89,20 @@ def _fields(form: ReasoningFormat, markers: ReasoningMarkers, has_block: bool) -
     """Field -> evidence, where it differs from the evidence of the markers."""
     prompt, answer = "rendering of the prompt", "rendering of an answer without reasoning"
     shown = markers.shown_by or markers.evidence
-    found = {"start": shown, "end": shown, "default_on": prompt, "prompt_on": prompt, "opened_by": prompt}
-    found["empty"] = found["can_be_off"] = answer if has_block or not form.empty else prompt
-    found["switch"] = found["effort_switch"] = f"{prompt} with every argument tried"
-    found["prompt_off"], found["closed_lead"] = prompt, answer
+    fields = {"start": shown, "end": shown, "default_on": prompt, "prompt_on": prompt, "opened_by": prompt}
+    fields["empty"] = fields["can_be_off"] = answer if has_block or not form.empty else prompt
+    fields["switch"] = fields["effort_switch"] = f"{prompt} with every argument tried"
+    fields["prompt_off"], fields["closed_lead"] = prompt, answer
     if form.switch is not None:
         on, off = (_given(form.switch.name, value) for value in (form.switch.on, form.switch.off))
-        found |= {"prompt_on": f"{prompt} {on}", "prompt_off": f"{prompt} {off}"}
-        found["switch"] = found["can_be_off"] = f"{prompt} {on} and {off.removeprefix('with ')}"
+        fields |= {"prompt_on": f"{prompt} {on}", "prompt_off": f"{prompt} {off}"}
+        fields["switch"] = fields["can_be_off"] = f"{prompt} {on} and {off.removeprefix('with ')}"
         if form.empty == form.prompt_off:
-            found["empty"] = found["prompt_off"]
+            fields["empty"] = fields["prompt_off"]
     if form.effort_switch is not None:
         levels = ", ".join(form.effort_switch.values)
-        found["effort_switch"] = f"{prompt} {_given(form.effort_switch.name, levels)}"
-    return found
+        fields["effort_switch"] = f"{prompt} {_given(form.effort_switch.name, levels)}"
+    return fields
 
 
 def _given(name: str, value: object) -> str:

@@ -22,9 +22,9 @@ _RANK: Mapping[BlockState, int] = {"closed": 0, "fresh": 1, "open": 2}
 def read_switch(suffixes: PromptSuffixes, markers: ReasoningMarkers) -> Switch | None:
     """The argument that opens or closes the block, or at least instructs the model to reason; None if there is none."""
     for name in suffixes.effects.names:
-        found = _by_prompts(name, suffixes.states(name, markers))
-        if found is not None:
-            return found
+        by_prompts = _by_prompts(name, suffixes.states(name, markers))
+        if by_prompts is not None:
+            return by_prompts
     if suffixes.state(suffixes.default, markers) != "fresh":
         return None  # the block is open or closed whatever the instructions say
     return next((switch for name in suffixes.effects.names if (switch := _by_name(name, suffixes, markers))), None)
@@ -66,10 +66,10 @@ def _by_word(name: str, ranks: Mapping[Any, int], kind: type) -> Switch | None:
 
 def _one(values: Iterable[Any], *, weakest: bool = False) -> list[Any]:
     """The value to use, in a list; [] if there is none."""
-    found = list(values)
-    if None in found:
+    distinct = list(values)
+    if None in distinct:
         return [None]
-    ordered = sorted(found, key=_strength)
+    ordered = sorted(distinct, key=_strength)
     return ordered[:1] if weakest else ordered[-1:]
 
 

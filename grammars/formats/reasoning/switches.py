@@ -96,22 +96,22 @@ def try_switches(renderings: Renderings, probe: Probe, template: str) -> SwitchE
     """Render the generation prompt with every value of every candidate argument."""
     default = _tried(renderings, probe, "", None)
     assert default is not None, "a plain prompt renders by now"
-    found = (
+    switches = (
         _tried(renderings, probe, name, value) for name in _candidates(template) for value in _values(name, template)
     )
-    return SwitchEffects(default, tuple(tried for tried in found if tried is not None))
+    return SwitchEffects(default, tuple(tried for tried in switches if tried is not None))
 
 
 def _candidates(template: str) -> list[str]:
-    found = set(_WORD.findall(template))
-    asked = sorted(_asked(template) - found - _NO_ARGUMENTS)
-    return [name for name in _USUAL if name in found] + sorted(found - set(_USUAL)) + asked[:_MOST_ASKED]
+    words = set(_WORD.findall(template))
+    asked = sorted(_asked(template) - words - _NO_ARGUMENTS)
+    return [name for name in _USUAL if name in words] + sorted(words - set(_USUAL)) + asked[:_MOST_ASKED]
 
 
 def _asked(template: str) -> set[str]:
     """The names in conditions to which the template assigns no value itself."""
     tags = [_QUOTED.sub("", tag) for tag in _TAG.findall(template)]
-    given = {name for tag in tags for found in _GIVEN.findall(tag) for name in found}
+    given = {name for tag in tags for groups in _GIVEN.findall(tag) for name in groups}
     return {name for tag in tags for name in _ASKED.findall(tag)} - given
 
 
@@ -130,8 +130,8 @@ def compared_words(name: str, template: str) -> list[str]:
     Variables made from the argument count too: ``{% set m = mode | default("deep") %}{% if m == "fast" %}``.
     """
     names = "|".join(map(re.escape, _also_called(name, template)))
-    found = re.findall(rf"(?<![\w.])(?:{names}){_WORDS}", template)
-    return list(dict.fromkeys(word for text in found for word in re.findall(r"['\"]([\w-]+)['\"]", text)))
+    comparisons = re.findall(rf"(?<![\w.])(?:{names}){_WORDS}", template)
+    return list(dict.fromkeys(word for text in comparisons for word in re.findall(r"['\"]([\w-]+)['\"]", text)))
 
 
 def _also_called(name: str, template: str) -> list[str]:
@@ -184,8 +184,8 @@ def effort_switch(
     """
     for name in _candidates(template):
         if "effort" in name:
-            own = [word for word in compared_words(name, template) if word not in ("none", off)]
-            values = _levels(renderings, probe, units, name, on, own)
+            levels = [word for word in compared_words(name, template) if word not in ("none", off)]
+            values = _levels(renderings, probe, units, name, on, levels)
             if values:
                 return EffortSwitch(name, values)
     return None

@@ -70,8 +70,8 @@ class Documents:
         constants.
         """
         if self._required_keys is None:
-            found = chain.from_iterable(map(collect_required_keys, (self.root.schema, *self._others.values())))
-            self._required_keys = frozenset(found)
+            keys = chain.from_iterable(map(collect_required_keys, (self.root.schema, *self._others.values())))
+            self._required_keys = frozenset(keys)
         return self._required_keys
 
     # -- places
@@ -83,9 +83,9 @@ class Documents:
 
     def at(self, parent: Place, schema: Any, *steps: str | int) -> Place:
         """Return the place of ``schema``, found ``steps`` below ``parent``."""
-        known = self._known.get((id(schema), parent.scope))
-        if known is not None and isinstance(schema, dict):
-            return known
+        place = self._known.get((id(schema), parent.scope))
+        if place is not None and isinstance(schema, dict):
+            return place
         if self._plain or not isinstance(schema, dict):
             return self._add(schema, parent, steps, parent.dialect, parent.base, parent.scope)
         home = self._homes.get(id(schema))
@@ -109,9 +109,9 @@ class Documents:
         scope: tuple[str, ...],
         root: str = "",
     ) -> Place:
-        known = self._known.get((id(schema), scope)) if isinstance(schema, dict) else None
-        if known is not None:
-            return known
+        added = self._known.get((id(schema), scope)) if isinstance(schema, dict) else None
+        if added is not None:
+            return added
         place = Place(len(self.places), schema, parent, steps, dialect, base, scope, root)
         self.places.append(place)
         if isinstance(schema, dict):
@@ -195,9 +195,9 @@ class Documents:
             ways = self._ways.get(id(place.schema))
             if ways is None:
                 ways = self._ways[id(place.schema)] = parents_in(place.schema)
-            found = steps_to(ways, resource)
-            if found is not None:
-                return place, found
+            steps = steps_to(ways, resource)
+            if steps is not None:
+                return place, steps
         root = Place(0, resource, None, (), self._dialect, base, (), f"{base}#")
         self._roots[id(resource)] = root
         return root, ()
@@ -223,8 +223,8 @@ class Documents:
                     keyword=keyword,
                     expected="a schema: an object, true or false",
                 )
-            found = survey(document, self.limits)
-            self._dynamic = self._dynamic or bool(found.keys & _DYNAMIC)
+            resources = survey(document, self.limits)
+            self._dynamic = self._dynamic or bool(resources.keys & _DYNAMIC)
             self._index(document, wanted, dialect_of(document, self._dialect))
             self._resources.setdefault(wanted, document)
             self._roots[id(document)] = Place(0, document, None, (), self._dialect, wanted, (), f"{wanted}#")
@@ -237,9 +237,9 @@ class Documents:
         schema, dynamic = self._anchors[base, name]
         if dynamic and keyword == "$dynamicRef":
             for outer in place.scope:
-                found = self._anchors.get((outer, name))
-                if found is not None and found[1]:
-                    schema, base = found[0], outer
+                anchored = self._anchors.get((outer, name))
+                if anchored is not None and anchored[1]:
+                    schema, base = anchored[0], outer
                     break
         return self._enter(place, schema, base)
 
@@ -247,9 +247,9 @@ class Documents:
         schema, base = self._resources.get(place.base, self.root.schema), place.base
         if isinstance(schema, dict) and schema.get("$recursiveAnchor") is True:
             for outer in place.scope:
-                found = self._resources.get(outer, self.root.schema if outer == self._base else None)
-                if isinstance(found, dict) and found.get("$recursiveAnchor") is True:
-                    schema, base = found, outer
+                resource = self._resources.get(outer, self.root.schema if outer == self._base else None)
+                if isinstance(resource, dict) and resource.get("$recursiveAnchor") is True:
+                    schema, base = resource, outer
                     break
         return self._enter(place, schema, base)
 
@@ -268,19 +268,19 @@ class Documents:
             schema, base, dialect = stack.pop()
             if not isinstance(schema, dict):
                 continue
-            own = dialect_of(schema, dialect)  # honoured only at the root of a resource
-            named = schema.get(own.id_keyword)
-            alone = own.ref_ignores_siblings and "$ref" in schema
+            declared = dialect_of(schema, dialect)  # honoured only at the root of a resource
+            named = schema.get(declared.id_keyword)
+            alone = declared.ref_ignores_siblings and "$ref" in schema
             is_resource = isinstance(named, str) and not alone and not named.startswith("#")
             # Validators honour a $schema next to "$id" or "id", but identify nothing by the one of another dialect.
-            other = schema.get("$id", schema.get("id")) if own != dialect and not alone else None
+            other = schema.get("$id", schema.get("id")) if declared != dialect and not alone else None
             if is_resource or root_base is None or (isinstance(other, str) and not other.startswith("#")):
-                dialect = own
+                dialect = declared
             alone = dialect.ref_ignores_siblings and "$ref" in schema
             specification = specification_with(dialect.uri)
             if is_resource:
                 pointer = partial(pointer_to, document, schema)
-                base = _bare(_joined(base, str(named), pointer, own.id_keyword))
+                base = _bare(_joined(base, str(named), pointer, declared.id_keyword))
                 self._resources.setdefault(base, schema)
             if root_base is None:
                 root_base = base

@@ -58,8 +58,8 @@ def _ascii_base64(signs: str) -> str:
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789" + signs.replace("\\", "")
 
     def without(*bits: int) -> str:
-        found = (char for i, char in enumerate(alphabet) if not any(i & bit for bit in bits))
-        return f"[{''.join(found).replace('-', chr(92) + '-')}]"
+        letters = (char for i, char in enumerate(alphabet) if not any(i & bit for bit in bits))
+        return f"[{''.join(letters).replace('-', chr(92) + '-')}]"
 
     first, second, third = without(32), without(8), without(2)  # the top bits of the three bytes
     ends = f"{first}[AQgw]==|{first}{second}{without(1, 2)}="

@@ -97,25 +97,25 @@ def ignored_dialects(place: Place) -> list[Dialect]:
     """Return the dialects named at or around the place outside a resource root: some validators honour them, we do
     not.
     """
-    found = []
+    dialects = []
     at: Place | None = place
     while at is not None and at.dialect == place.dialect:
-        found.append(dialect_of(at.schema, place.dialect))
+        dialects.append(dialect_of(at.schema, place.dialect))
         at = at.parent
-    return [dialect for dialect in found if dialect != place.dialect]
+    return [dialect for dialect in dialects if dialect != place.dialect]
 
 
 def stricter_keywords(schema: Mapping[str, Any], named: Dialect, ours: Dialect) -> list[str]:
     """Return the keywords of a schema that are stricter in the named dialect, given their siblings."""
-    found = []
+    keywords = []
     if "contains" in schema:
         least, knows = schema.get("minContains"), "minContains" not in ours.unknown
         is_more = "minContains" in named.unknown and type(least) in (int, float) and least == 0
         if is_more if knows else not {"minContains", "maxContains"} <= named.unknown and _is_counted(schema):
-            found.append("contains")
+            keywords.append("contains")
     if "prefixItems" in schema and "prefixItems" in named.unknown - ours.unknown:
-        found += [word for word in ("items", "unevaluatedItems") if word in schema]
-    return found
+        keywords += [word for word in ("items", "unevaluatedItems") if word in schema]
+    return keywords
 
 
 def _is_counted(schema: Mapping[str, Any]) -> bool:
@@ -135,7 +135,7 @@ def means_the_same(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> 
         different |= {"dependencies"}
     if (other.order > 4) != (ours.order > 4):
         different |= {"exclusiveMinimum", "exclusiveMaximum"}
-    several = list(islice(_schemas(schema), _MOST))
+    several = list(islice(_schemas(schema), _MAX_OBJECTS))
     for value in several:
         if value is not schema and any(isinstance(value.get(word), str) for word in ("$id", "id")):
             return False
@@ -143,14 +143,14 @@ def means_the_same(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> 
             return False
         if is_alone and "$ref" in value and len(value) > 1:
             return False
-    return len(several) < _MOST
+    return len(several) < _MAX_OBJECTS
 
 
 def has_later_formats(schema: Mapping[str, Any]) -> bool:
     """Whether the schema or a subschema may name a format that draft 4 does not have; True beyond `_MOST` objects."""
-    several = list(islice(_schemas(schema), _MOST))
+    several = list(islice(_schemas(schema), _MAX_OBJECTS))
     named = [FORMATS.get(name) for value in several if isinstance(name := value.get("format"), str)]
-    return len(several) == _MOST or any(row is not None and row.since > DIALECTS[0].order for row in named)
+    return len(several) == _MAX_OBJECTS or any(row is not None and row.since > DIALECTS[0].order for row in named)
 
 
 def _schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -169,7 +169,7 @@ def _schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                     todo.append(below)
 
 
-_MOST = 500  # objects: each schema that names another dialect is walked through
+_MAX_OBJECTS = 500  # objects: each schema that names another dialect is walked through
 _RENAMED = frozenset(("$recursiveRef", "$dynamicRef", "additionalItems", "unevaluatedItems"))
 _MAPS = frozenset(
     ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired", "dependencies")

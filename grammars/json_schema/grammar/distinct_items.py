@@ -15,26 +15,26 @@ __all__ = ["Values", "has_too_few_values", "may_run_out", "values_of"]
 #: The values of a conjunction; None unless they are few scalars.
 Values: TypeAlias = Callable[[Conj], frozenset[Hashable] | None]
 
-_MOST = 200  # limit on values, and on positions of an array that are distinguished
+_MAX_VALUES = 200  # limit on values, and on positions of an array that are distinguished
 
 
 def values_of(shape: Shape) -> frozenset[Hashable] | None:
     """The values of a shape; None unless they are few scalars."""
     if shape.arrays or shape.objects:
         return None
-    found: set[Hashable] = {("null",)} if shape.null else set()
-    found |= {("boolean", bit) for bit in (1, 2) if shape.booleans & bit}
+    values: set[Hashable] = {("null",)} if shape.null else set()
+    values |= {("boolean", bit) for bit in (1, 2) if shape.booleans & bit}
     for numbers in shape.numbers:
         listed = numbers.listed().values
         if listed is None:
             return None
-        found |= {("number", value) for value, _ in listed}
+        values |= {("number", value) for value, _ in listed}
     if shape.strings != NONE:
-        words = finite_words(shape.strings, _MOST)
+        words = finite_words(shape.strings, _MAX_VALUES)
         if words is None:
             return None
-        found |= {("string", word) for word in words}
-    return frozenset(found) if len(found) <= _MOST else None
+        values |= {("string", word) for word in words}
+    return frozenset(values) if len(values) <= _MAX_VALUES else None
 
 
 def has_too_few_values(form: ArrayForm, values: Values) -> bool:
@@ -46,8 +46,8 @@ def has_too_few_values(form: ArrayForm, values: Values) -> bool:
     kinds = [[(count.least, count.item)] for count in form.counts] + [wanted]
     for kind in kinds:
         few = [(least, frozenset() if item is None else values(item)) for least, item in kind if least]
-        known = [(least, found) for least, found in few if found is not None]
-        if sum(least for least, _ in known) > len(frozenset().union(*(found for _, found in known))):
+        known = [(least, of_item) for least, of_item in few if of_item is not None]
+        if sum(least for least, _ in known) > len(frozenset().union(*(of_item for _, of_item in known))):
             return True
     return False
 
@@ -60,22 +60,22 @@ def may_run_out(automaton: MemberAutomaton, values: Values) -> bool:
     here = [_together(node.all_edges(), values) for node in automaton.nodes]
     every = _together([edge for node in automaton.nodes for edge in node.all_edges()], values)
     most = _most_before(automaton.nodes)
-    for found, before in zip(here, most, strict=True):
-        if found is None or not found or (every is not None and found == every):
+    for of_item, before in zip(here, most, strict=True):
+        if of_item is None or not of_item or (every is not None and of_item == every):
             continue
-        if before is None or before >= len(found):
+        if before is None or before >= len(of_item):
             return True
     return False
 
 
 def _together(edges: Sequence[MemberEdge], values: Values) -> frozenset[Hashable] | None:
-    found: frozenset[Hashable] = frozenset()
+    union: frozenset[Hashable] = frozenset()
     for edge in edges:
-        one = values(edge.value)
-        if one is None:
+        values_of_edge = values(edge.value)
+        if values_of_edge is None:
             return None
-        found |= one
-    return found
+        union |= values_of_edge
+    return union
 
 
 def _most_before(nodes: Sequence[MemberNode]) -> list[int | None]:

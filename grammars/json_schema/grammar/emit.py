@@ -57,17 +57,17 @@ class Emitted:
 
 def emit(nonterminals: Nonterminals, digits: int) -> Emitted:
     """The grammar of all nonterminals, with numbers of at most ``digits`` digits on each side of the point."""
-    writer = _Writer(nonterminals, digits)
+    writer = _NonterminalWriter(nonterminals, digits)
     start = writer.value(nonterminals.start)
     writer.write_all()
     node = Group("json", start, writer.rules) if writer.rules else start
     root = nonterminals.solver.documents.root.schema
     rows = [*writer.rows, *dependent_rows(nonterminals.solver, writer.rows)]
-    found = tuple(dict.fromkeys(as_written(row, root) for row in rows))
-    return Emitted(node, found, writer.watched, writer.loses_controls)
+    report = tuple(dict.fromkeys(as_written(row, root) for row in rows))
+    return Emitted(node, report, writer.watched, writer.loses_controls)
 
 
-class _Writer:
+class _NonterminalWriter:
     def __init__(self, nonterminals: Nonterminals, digits: int) -> None:
         self.nonterminals = nonterminals
         self.digits = digits
@@ -84,15 +84,17 @@ class _Writer:
         self.watched: list[tuple[Conj, MemberAutomaton]] = []
         self.scalars: dict[Conj, Node] = {}
         self.loses_controls = False
-        self.compares = any(array.unique for found in nonterminals.by_conj.values() for array in found.arrays)
+        self.compares = any(
+            array.unique for nonterminal in nonterminals.by_conj.values() for array in nonterminal.arrays
+        )
 
     # -- nonterminals
 
     def value(self, conj: Conj) -> Node:
         """A reference to the nonterminal's rule, or its lexemes if it has only scalars."""
-        known = self.scalars.get(conj)
-        if known is not None:
-            return known
+        scalar = self.scalars.get(conj)
+        if scalar is not None:
+            return scalar
         if conj in self.names:
             return Ref(self.names[conj])
         nonterminal = self.nonterminals[conj]
@@ -196,12 +198,12 @@ class _Writer:
         ``end`` holds of it, and go on where ``go`` holds.
         """
         item, more = self.unused_name(f"{name}_set"), self.unused_name(f"{name}_more")
-        found: list[Node] = [
+        nodes: list[Node] = [
             When(seq(node, Ref(more, f"set_bit({i})")), f"bit_clear({i})") for i, node in enumerate(options)
         ]
         if others is not None:
-            found.append(seq(others, Ref(more, "_")))
-        self.rules[item] = RuleDef(alt(*found), parametric=True)
+            nodes.append(seq(others, Ref(more, "_")))
+        self.rules[item] = RuleDef(alt(*nodes), parametric=True)
         again = seq(self.comma, Ref(item, "_"))
         ways = [EMPTY if end is None else When(EMPTY, end), again if go is None else When(again, go)]
         self.rules[more] = RuleDef(alt(*ways), parametric=True)
@@ -223,13 +225,13 @@ class _Writer:
             elif node.skip is None:
                 return []
             node = automaton.nodes[edge.target]
-        found = [edge for edge in (node.run[0] if node.run else ()) if self.nonterminals.edge_cost(edge) < INFINITE]
-        others = alt(*map(self.member, found)) if found else None
+        edges = [edge for edge in (node.run[0] if node.run else ()) if self.nonterminals.edge_cost(edge) < INFINITE]
+        others = alt(*map(self.member, edges)) if edges else None
         members = (*needed, *optional)
         if not members and others is None:
             return [seq(_LEFT, self.space_node, _RIGHT)]
         end = f"is_ones([0:{len(needed)}])" if needed else None
-        go = None if found else f"bit_count_lt([0:{len(members)}], {len(members)})"
+        go = None if edges else f"bit_count_lt([0:{len(members)}], {len(members)})"
         body = self.each_once(name, members, end, go, others)
         return [seq(_LEFT, self.space_node, body if needed else opt(body), self.space_node, _RIGHT)]
 
@@ -266,7 +268,7 @@ _UNNAMED = {
 class _AutomatonWriter:
     """One automaton as grammar nodes; a node with several predecessors becomes a rule."""
 
-    def __init__(self, writer: _Writer, automaton: MemberAutomaton, name: str) -> None:
+    def __init__(self, writer: _NonterminalWriter, automaton: MemberAutomaton, name: str) -> None:
         self.writer = writer
         self.nodes = automaton.nodes
         self.name = name

@@ -25,13 +25,13 @@ class KeyBounds(NamedTuple):
 
 def key_bounds(nonterminals: Nonterminals) -> KeyBounds:
     """The bounds of all objects together."""
-    found = KeyBounds()
+    bounds = KeyBounds()
     for nonterminal in nonterminals.by_conj.values():
         for automaton in nonterminal.objects:
             for node in automaton.nodes:
                 for edges in (node.run[0] if node.run is not None else (), *((edge,) for edge in node.edges)):
-                    found = joined(found, key_bounds_of([edge.keys for edge in edges if edge.keys is not None]))
-    return found
+                    bounds = joined(bounds, key_bounds_of([edge.keys for edge in edges if edge.keys is not None]))
+    return bounds
 
 
 def joined(one: KeyBounds, two: KeyBounds) -> KeyBounds:

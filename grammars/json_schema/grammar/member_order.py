@@ -43,8 +43,8 @@ class MemberNode:
 
     def targets(self) -> list[int]:
         """The nodes that come after this one."""
-        found = [edge.target for edge in self.edges]
-        return found if self.skip is None else [*found, self.skip]
+        targets = [edge.target for edge in self.edges]
+        return targets if self.skip is None else [*targets, self.skip]
 
     def all_edges(self) -> list[MemberEdge]:
         """The edges, with those of ``run``."""
@@ -82,13 +82,13 @@ class NodeBuilder:
 
     def number(self, key: object) -> int:
         """The number of the node with this key, which is built later if it is new."""
-        found = self.numbers.get(key)
-        if found is None:
-            found = self.numbers[key] = len(self.numbers)
+        number = self.numbers.get(key)
+        if number is None:
+            number = self.numbers[key] = len(self.numbers)
             self.todo.append(key)
             check_deadline()
             self._nodes.spend()
-        return found
+        return number
 
     def build(self, start: object, make: Callable[[object], MemberNode]) -> list[MemberNode]:
         self.number(start)

@@ -159,8 +159,8 @@ class Nonterminals:
         """The rows for a conjunction whose strings are wider than required."""
         reason = "not all enforced: simultaneous counts multiply the states of the engine's lexer"
         places = [self.solver.documents[abs(literal)] for literal in conj]
-        found = [(p, k) for p in places if isinstance(p.schema, dict) for k in _ASKING_OF_STRINGS if k in p.schema]
-        for place, keyword in found or [(self._place(conj), "pattern")]:
+        costly = [(p, k) for p in places if isinstance(p.schema, dict) for k in _ASKING_OF_STRINGS if k in p.schema]
+        for place, keyword in costly or [(self._place(conj), "pattern")]:
             yield ReportRow(place.pointer, keyword, Outcome.RELAXED, reason)
 
     def values(self, conj: Conj) -> frozenset[Hashable] | None:
@@ -220,8 +220,8 @@ class Nonterminals:
         texts += ["false"] if shape.booleans & 1 else []
         texts += ["true"] if shape.booleans & 2 else []
         for numbers in shape.numbers:
-            found = shortest_number(within_digits(numbers))
-            texts += [found] if found is not None else []
+            number = shortest_number(within_digits(numbers))
+            texts += [number] if number is not None else []
         word = shortest_word(shape.strings)
         texts += [spell(word)] if word is not None else []
         return min(texts, key=len, default=None)
@@ -313,8 +313,8 @@ class Nonterminals:
     def _key_cost(self, key: str | Regular) -> int:
         """The length of a key, or of the shortest key of a language, with what separates it from its value."""
         word = key if isinstance(key, str) else shortest_word(key)
-        found = self._key_costs[key] = INFINITE if word is None else len(spell(word)) + self.colon
-        return found
+        cost = self._key_costs[key] = INFINITE if word is None else len(spell(word)) + self.colon
+        return cost
 
 
 def _check_any_order(form: ObjectForm, place: Place) -> None:
@@ -342,14 +342,14 @@ def _without_costly_strings(shape: Shape) -> tuple[Shape, bool]:
         return shape, False
     if shortest(without_surrogates(strings), _WORD_BUDGET) is UNKNOWN and surely_empty(strings):
         return replace(shape, strings=NONE), False
-    found = affordable_superset(strings)
-    return (shape, False) if found == strings else (replace(shape, strings=found), True)
+    superset = affordable_superset(strings)
+    return (shape, False) if superset == strings else (replace(shape, strings=superset), True)
 
 
 def _blamed(place: Place) -> list[str]:
     """The keywords of a place that may have required counts of items, directly or by a negation."""
-    found = [k for k in ("contains", "oneOf", "not", "if", "anyOf", "allOf", "$ref") if k in place.schema]
-    return found or ["contains"]
+    keywords = [k for k in ("contains", "oneOf", "not", "if", "anyOf", "allOf", "$ref") if k in place.schema]
+    return keywords or ["contains"]
 
 
 def shortest_word(term: Regular) -> str | None:

@@ -160,10 +160,10 @@ class _ObjectAutomaton:
 
     def _keys(self, language: Regular, also: tuple[Regular, ...]) -> Regular:
         """The intersection of the languages, cached: there are few combinations, needed at every node."""
-        found = self._met.get((language, also))
-        if found is None:
-            found = self._met[language, also] = inter(language, *also)
-        return found
+        keys = self._met.get((language, also))
+        if keys is None:
+            keys = self._met[language, also] = inter(language, *also)
+        return keys
 
 
 def _ranks(clauses: tuple[Clause, ...]) -> dict[Fact, int]:

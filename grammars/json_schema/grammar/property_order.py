@@ -26,7 +26,7 @@ def property_order(solver: Solver, conj: Conj) -> list[str]:
 
     Keys that are only required come after all that have a schema; a key on which others depend comes before those.
     """
-    walk = _Walk(solver)
+    walk = _OrderWalk(solver)
     for literal in conj:
         if literal > 0:
             walk.visit(solver.documents[literal])
@@ -34,12 +34,12 @@ def property_order(solver: Solver, conj: Conj) -> list[str]:
     for key, at in walk.triggers.items():
         if key not in walk.listed:
             before.setdefault(at, []).append(key)
-    found = [one for at, key in enumerate(walk.listed) for one in (*before.get(at, ()), key)]
-    found += before.get(len(walk.listed), ())
-    return list(dict.fromkeys((*found, *walk.required)))
+    order = [one for at, key in enumerate(walk.listed) for one in (*before.get(at, ()), key)]
+    order += before.get(len(walk.listed), ())
+    return list(dict.fromkeys((*order, *walk.required)))
 
 
-class _Walk:
+class _OrderWalk:
     def __init__(self, solver: Solver) -> None:
         self.solver = solver
         self.seen: set[int] = set()

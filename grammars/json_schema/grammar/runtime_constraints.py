@@ -86,17 +86,17 @@ def _loose(nonterminals: Nonterminals, automaton: MemberAutomaton) -> str:
 
 def _mixed(nonterminals: Nonterminals) -> frozenset[Conj]:
     """The conjunctions that may occur where arrays with equal items are allowed as well, or past the watched nodes."""
-    found = _Nodes(nonterminals)
-    found.visit(frozenset((nonterminals.start,)))
-    mixed = {conj for group, at in found.numbers.items() if not found.nodes[at].unique for conj in group}
-    return frozenset(mixed | found.dropped)
+    nodes = _Nodes(nonterminals)
+    nodes.visit(frozenset((nonterminals.start,)))
+    mixed = {conj for group, at in nodes.numbers.items() if not nodes.nodes[at].unique for conj in group}
+    return frozenset(mixed | nodes.dropped)
 
 
 def unique_nodes(nonterminals: Nonterminals) -> tuple[UniqueNode, ...]:
     """The places under the start where arrays must not repeat an item; () when there is none."""
-    found = _Nodes(nonterminals)
-    found.visit(frozenset((nonterminals.start,)))
-    return tuple(found.nodes) if any(node.unique for node in found.nodes) else ()
+    nodes = _Nodes(nonterminals)
+    nodes.visit(frozenset((nonterminals.start,)))
+    return tuple(nodes.nodes) if any(node.unique for node in nodes.nodes) else ()
 
 
 class _Nodes:
@@ -113,11 +113,11 @@ class _Nodes:
         first = self.number(group)
         while todo:
             check_deadline()
-            one = todo.pop()
-            at = self.numbers[one]
-            self.nodes[at], below = self.node(one)
+            conj = todo.pop()
+            at = self.numbers[conj]
+            self.nodes[at], below = self.node(conj)
             todo += [g for g in below if g not in self.numbers and self.number(g) >= 0]
-            self.nodes[at], _ = self.node(one)  # again, now that the groups below have numbers
+            self.nodes[at], _ = self.node(conj)  # again, now that the groups below have numbers
         return first
 
     def number(self, group: _Group) -> int:
@@ -145,8 +145,8 @@ class _Nodes:
             else:
                 free[edge] = None
         others = {edge.value for edge in free}
-        for key, found in keys.items():  # a key that one branch lists may be any key of another
-            found.update(e.value for e in free if e.value not in found and (e.keys is None or matches(e.keys, key)))
+        for key, values in keys.items():  # a key that one branch lists may be any key of another
+            values.update(e.value for e in free if e.value not in values and (e.keys is None or matches(e.keys, key)))
         arrays = [automaton for nonterminal in nonterminals for automaton in nonterminal.arrays]
         prefix, items = _positions(arrays)
         every = items.union(*prefix)
@@ -210,10 +210,10 @@ def _with_listed_strings(nonterminal: Nonterminal) -> Nonterminal:
 
 def _count_values(nonterminals: Nonterminals, group: set[Conj]) -> int:
     """The number of different scalars; 0 where they are not counted."""
-    found: set[object] = set()
+    distinct: set[object] = set()
     for conj in group:
         values = finite_values(_with_listed_strings(nonterminals[conj]))
         if values is None:
             return 0
-        found.update(values)
-    return len(found)
+        distinct.update(values)
+    return len(distinct)

@@ -45,8 +45,8 @@ def scalar_nodes(shape: Shape, most: int, *, compared: bool) -> tuple[list[Node]
     out += [_FALSE] if shape.booleans & 1 else []
     out += [_TRUE] if shape.booleans & 2 else []
     for numbers in shape.numbers:
-        found = (_number_node(part, notes, most) for part in as_doubles(numbers))
-        out += [node for node in found if node is not None]
+        nodes = (_number_node(part, notes, most) for part in as_doubles(numbers))
+        out += [node for node in nodes if node is not None]
     if shape.strings != NONE:
         out.append(lexeme(shape.strings) if compared else written(shape.strings))
     return out, notes

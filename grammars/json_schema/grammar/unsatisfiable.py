@@ -10,14 +10,14 @@ __all__ = ["locate_unsatisfiable"]
 
 def locate_unsatisfiable(solver: Solver, start: Conj) -> str:
     """The JSON pointer of that place; that of ``start`` if nothing below it is surely the cause."""
-    conj, found = start, {start}
+    conj, visited = start, {start}
     while True:
         below = _needed_and_empty(solver, solver.shape(conj))
-        if below is None or below in found:
+        if below is None or below in visited:
             place = next((literal for literal in conj if literal > 0), None)
             return solver.documents.root.pointer if place is None else solver.documents[place].pointer
         conj = below
-        found.add(conj)
+        visited.add(conj)
 
 
 def _needed_and_empty(solver: Solver, shape: Shape) -> Conj | None:

@@ -39,9 +39,9 @@ def _bound(schema: Mapping[str, Any], name: str, exclusive: str, tighter: Any) -
 
 def deny(schema: Mapping[str, Any], place: Place, notes: list[ReportRow]) -> tuple[Numbers, ...]:
     """The numbers that break at least one keyword; all, with a note, if the last digits do not decide a step."""
-    found = allow(schema)
-    if any(multiples_regex(step) is None for step in found.steps):
+    allowed = allow(schema)
+    if any(multiples_regex(step) is None for step in allowed.steps):
         reason = "that a number is not a multiple cannot be enforced for this step"
         notes.append(ReportRow(place.pointer, "multipleOf", Outcome.RELAXED, reason))
         return (ANY_NUMBER,)
-    return complement(found)
+    return complement(allowed)

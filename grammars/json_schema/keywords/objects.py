@@ -66,14 +66,14 @@ def allow(
     }
     patterns = _patterns(schema, place, documents, child, notes)
     extra = child(place, schema["additionalProperties"], "additionalProperties") if _ADDITIONAL in schema else TRUE
-    known = [pattern for pattern in patterns if pattern is not None]
-    if len(known) < len(patterns):
+    readable = [pattern for pattern in patterns if pattern is not None]
+    if len(readable) < len(patterns):
         if extra != TRUE:
             notes.append(ReportRow(place.pointer, _ADDITIONAL, Outcome.RELAXED, _NOT_ADDITIONAL))
         extra = TRUE  # a key that matches the unknown pattern is not additional
-    cells = (*cut_into_cells(known, extra), *_disputed_cells(known, extra, documents, props))
+    cells = (*cut_into_cells(readable, extra), *_disputed_cells(readable, extra, documents, props))
     for key, conj in props.items():
-        for pattern in known:
+        for pattern in readable:
             if matches(pattern.maybe, key):
                 conj = conjoin(conj, pattern.value)
         props[key] = conj
@@ -90,9 +90,9 @@ def allow(
             cells = _restrict(cells, language)
     evaluated = Evaluated(
         frozenset(schema.get("properties", ())),
-        tuple(pattern.surely for pattern in known),
+        tuple(pattern.surely for pattern in readable),
         _ADDITIONAL in schema,
-        unknown_keys=len(known) < len(patterns),
+        unknown_keys=len(readable) < len(patterns),
     )
     return ObjectForm(
         props,
@@ -115,10 +115,10 @@ def _ordered(language: Regular, legal: Conj | None, documents: Documents) -> lis
 
 def _late_keys(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Keys named outside ``properties``: required ones, then each dependent key after those that it depends on."""
-    found = dict.fromkeys(schema.get("required", ()))
+    keys = dict.fromkeys(schema.get("required", ()))
     for key, others in schema.get("dependentRequired", {}).items():
-        found.update(dict.fromkeys((*others, key)))
-    return tuple(found)
+        keys.update(dict.fromkeys((*others, key)))
+    return tuple(keys)
 
 
 def _dependencies(schema: Mapping[str, Any]) -> list[Clause]:
@@ -148,10 +148,10 @@ def _patterns(
     """The patterns of ``patternProperties``; None for one whose language is not known."""
     out: list[KeyPattern | None] = []
     for pattern, sub in schema.get("patternProperties", {}).items():
-        known = pattern_language(pattern, "patternProperties", place, documents, notes) is not None
+        is_readable = pattern_language(pattern, "patternProperties", place, documents, notes) is not None
         value = child(place, sub, "patternProperties", pattern)
-        out.append(KeyPattern(*pattern_readings(pattern), value) if known else None)
-        if known:
+        out.append(KeyPattern(*pattern_readings(pattern), value) if is_readable else None)
+        if is_readable:
             closing = (word for word in (_ADDITIONAL, "unevaluatedProperties") if word in schema)
             notes.extend(row for word in closing for row in pattern_reading_rows(pattern, word, place))
     return out
@@ -247,16 +247,16 @@ def deny(
         broken = negation(child(place, sub, "properties", key))
         facts += [has(key, broken)] if broken is not None else []
     patterns = _patterns(schema, place, documents, child, notes)
-    known = [pattern for pattern in patterns if pattern is not None]
-    if len(known) < len(patterns):
+    readable = [pattern for pattern in patterns if pattern is not None]
+    if len(readable) < len(patterns):
         return ObjectForm()  # any object may break a pattern that is not understood
-    for pattern in known:
+    for pattern in readable:
         broken = negation(pattern.value)
         facts += [some(pattern.surely, broken)] if broken is not None else []
     if _ADDITIONAL in schema:
         broken = negation(child(place, schema[_ADDITIONAL], _ADDITIONAL))
         if broken is not None:
-            others = (pattern.maybe for pattern in known)
+            others = (pattern.maybe for pattern in readable)
             facts.append(some(neg(alt(words(properties), *others)), broken))
     if "propertyNames" in schema:
         broken = negation(child(place, schema["propertyNames"], "propertyNames"))

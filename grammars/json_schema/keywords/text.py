@@ -49,17 +49,17 @@ KEYWORDS = ("minLength", "maxLength", "pattern", "format")
 def allow(schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow]) -> Regular:
     """The strings that satisfy the keywords; a keyword without a regular language is noted as relaxed."""
     parts = _parts(schema, place, documents, notes)
-    known = [part for part in parts if part is not None]
-    return inter(*known) if known else ALL
+    languages = [part for part in parts if part is not None]
+    return inter(*languages) if languages else ALL
 
 
 def deny(schema: Mapping[str, Any], place: Place, documents: Documents, notes: list[ReportRow]) -> Regular | None:
     """The strings that break at least one keyword (or some of them, with a note); None when none can be broken."""
     parts = _parts(schema, place, documents, notes, negated=True)
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    languages = [part for part in parts if part is not None]
+    if len(languages) < len(parts):
         return ALL  # any string may break a pattern that is not understood
-    return neg(inter(*known)) if known else None
+    return neg(inter(*languages)) if languages else None
 
 
 def unknown_format_rows(schema: Mapping[str, Any], place: Place) -> list[ReportRow]:
@@ -90,8 +90,8 @@ def _parts(
         parts.append(pattern_language(schema["pattern"], "pattern", place, documents, notes, wide=negated))
     if "format" in schema:
         siblings = inter(*(part for part in parts if part is not None))
-        found = _format(schema["format"], place, documents, notes, negated, siblings)
-        parts += [found] if found is not None else []
+        format_language = _format(schema["format"], place, documents, notes, negated, siblings)
+        parts += [format_language] if format_language is not None else []
     return parts
 
 
@@ -123,7 +123,7 @@ def pattern_language(
 ) -> Regular | None:
     """The strings in which a pattern matches (``wide``: see `language`); None, with a note, if that is not regular."""
     try:
-        found = ends = language(pattern, wide)
+        matched = ends = language(pattern, wide)
         if "$" in pattern and wide is not None:
             ends = language(pattern, wide, final_newline=False)
     except InvalidPattern as error:
@@ -136,7 +136,7 @@ def pattern_language(
     except NotRegular as error:
         notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, f"not enforced: {error}"))
         return None
-    size = expanded_size(found)
+    size = expanded_size(matched)
     if size > documents.limits.regex:
         raise SchemaError(
             f"the pattern {_shown(pattern)} with its repeats written out has {size} characters, "
@@ -146,10 +146,10 @@ def pattern_language(
             hint="use smaller repeats",
         )
     # with floating counts the additional ends would multiply the lexer's states
-    accepts_final_newline = found != ends and not any(floating_counts(ends))
-    row = _NEWLINE if accepts_final_newline else _END if found != ends else None
-    found = found if accepts_final_newline else ends
-    written = neg(found) if wide else found
+    accepts_final_newline = matched != ends and not any(floating_counts(ends))
+    row = _NEWLINE if accepts_final_newline else _END if matched != ends else None
+    matched = matched if accepts_final_newline else ends
+    written = neg(matched) if wide else matched
     affordable = ALL if is_costly(written) else affordable_superset(written)
     if affordable not in (written, NONE):
         reason = "not enforced: its counted repeats overlap with their neighbours, which multiplies the lexer's states"
@@ -161,7 +161,7 @@ def pattern_language(
     elif row is not None:
         notes.append(ReportRow(place.pointer, keyword, *row))
     notes.extend(pattern_reading_rows(pattern, keyword, place))
-    return found if affordable == NONE or wide else affordable
+    return matched if affordable == NONE or wide else affordable
 
 
 def pattern_reading_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:

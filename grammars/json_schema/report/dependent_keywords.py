@@ -51,18 +51,18 @@ def dependent_rows(solver: Solver, rows: Iterable[ReportRow]) -> Iterator[Report
     relaxed = [row for row in rows if row.outcome is Outcome.RELAXED]
     if not relaxed:
         return
-    known = _CompiledSchemas(solver)
+    compiled = _CompiledSchemas(solver)
     for row in relaxed:
         siblings = _INVALID_WITH_ITSELF.get(row.keyword, ())
-        yield from known.rows(row.pointer, (word for word in siblings if word != row.keyword))
+        yield from compiled.rows(row.pointer, (word for word in siblings if word != row.keyword))
     todo = list(dict.fromkeys(row.pointer for row in relaxed))
     seen, done = set(todo), set[tuple[str, str]]()
     for pointer in todo:
         check_deadline()
-        for holder, keyword in known.around(pointer):
+        for holder, keyword in compiled.around(pointer):
             if keyword is None:
-                for place in known.references.get(holder, ()):
-                    yield from known.rows(place, _INVALID_WITH["$ref"])
+                for place in compiled.references.get(holder, ()):
+                    yield from compiled.rows(place, _INVALID_WITH["$ref"])
                     if place not in seen:
                         seen.add(place)
                         todo.append(place)
@@ -70,7 +70,7 @@ def dependent_rows(solver: Solver, rows: Iterable[ReportRow]) -> Iterator[Report
                 done.add((holder, keyword))
                 if keyword in _OPAQUE:
                     yield ReportRow(holder, keyword, Outcome.RELAXED, _REASON)
-                yield from known.rows(holder, _INVALID_WITH.get(keyword, ()))
+                yield from compiled.rows(holder, _INVALID_WITH.get(keyword, ()))
 
 
 class _CompiledSchemas:
@@ -108,14 +108,14 @@ class _CompiledSchemas:
                 break  # this one again: where its keyword leads depends on two steps
             is_known = place in self.schemas
             two, one = one, place.rpartition("/")[2]
-        found: list[tuple[str, str | None]] = []
+        neighbours: list[tuple[str, str | None]] = []
         for place, one, two in reversed(way):
             if place not in self.schemas:
                 self.schemas[place] = self._is_schema(place)
-                found.append((place, None))
+                neighbours.append((place, None))
             if self.schemas[place] and _width(one, two):
-                found.append((place, one))
-        return found
+                neighbours.append((place, one))
+        return neighbours
 
     def _is_schema(self, place: str) -> bool:
         """Whether a schema may begin there, given the places around it."""

@@ -68,13 +68,13 @@ _DRAFT_3 = {"divisibleBy", "disallow", "extends"}
 
 def _keys(schema: Any) -> set[str]:
     """The keys of all objects in a schema."""
-    found: set[str] = set()
+    keys: set[str] = set()
     todo = [schema]
     while todo:
         value = todo.pop()
-        found |= value.keys() if isinstance(value, dict) else set()
+        keys |= value.keys() if isinstance(value, dict) else set()
         todo += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return found
+    return keys
 
 
 def _signs(pattern: str) -> tuple[bool, bool]:

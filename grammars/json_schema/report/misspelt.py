@@ -33,7 +33,7 @@ _BEGINNINGS = frozenset(word[:3] for word in _PLAIN)
 _LONGEST = max(map(len, _CHECKS)) + 4
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 _VALUES = ("const", "enum", "default", "example", "examples", "required", "type", "discriminator")
-_MOST = 20
+_MAX_ROWS = 20
 #: The options of llguidance's own compiler of schemas, which compiles none here.
 _OPTIONS = "x-guidance"
 _ENGINE = "guided.JsonSchema(separators=..., key_order=...) and the policy say how JSON is written"
@@ -41,15 +41,15 @@ _ENGINE = "guided.JsonSchema(separators=..., key_order=...) and the policy say h
 
 def misspelt_rows(schema: Any, keys: AbstractSet[str]) -> tuple[ReportRow, ...]:
     """Return a row for each word next to keywords that nearly spells one; ``keys`` are those of all objects in it."""
-    found = {key: word for key in keys if (word := _meant(key)) is not None}
-    return tuple(_rows(schema, found)) if found else ()
+    meant = {key: word for key in keys if (word := _meant(key)) is not None}
+    return tuple(_rows(schema, meant)) if meant else ()
 
 
 def unlisted_rows(schema: Any) -> tuple[ReportRow, ...]:
     """Return a row for each object whose ``properties`` lack a key that it requires: any value may be written there."""
     out: list[ReportRow] = []
     todo: list[tuple[Any, tuple[str, ...]]] = [(schema, ())]
-    while todo and len(out) < _MOST:
+    while todo and len(out) < _MAX_ROWS:
         value, path = todo.pop()
         if not isinstance(value, Mapping):
             continue
@@ -76,17 +76,17 @@ def _meant(key: str) -> str | None:
     return _PLAIN[near[0]] if near else None
 
 
-def _rows(schema: Any, found: Mapping[str, str]) -> Iterator[ReportRow]:
+def _rows(schema: Any, meant: Mapping[str, str]) -> Iterator[ReportRow]:
     todo: list[tuple[Any, tuple[str, ...]]] = [(schema, ())]
     count = 0
-    while todo and count < _MOST:
+    while todo and count < _MAX_ROWS:
         value, path = todo.pop()
         if isinstance(value, list):
             todo += [(item, (*path, str(i))) for i, item in enumerate(value)]
         if not isinstance(value, dict):
             continue
         for key, inner in value.items():
-            word = found.get(key)
+            word = meant.get(key)
             if word is not None and word not in value:
                 count += 1
                 reason = f"no keyword, without effect: {_ENGINE if key == _OPTIONS else f'did you mean {word!r}?'}"

@@ -44,10 +44,10 @@ def _key(value: Any, keys: dict[int, tuple[int]]) -> Hashable:
 def distinct_values(values: Iterable[Any]) -> list[tuple[int, Any]]:
     """The first occurrence of each value, as (index, value)."""
     keys, seen = EqualityKeys(), set()
-    found: list[tuple[int, Any]] = []
+    distinct: list[tuple[int, Any]] = []
     for at, value in enumerate(values):
         key = keys(value)
         if key not in seen:
             seen.add(key)
-            found.append((at, value))
-    return found
+            distinct.append((at, value))
+    return distinct

@@ -114,10 +114,10 @@ def regexes(numbers: Numbers, most: int = MAX_DIGITS) -> tuple[tuple[str, ...], 
         wanted.append(_at_least(numbers.low, numbers.low_open, whole, parts) + _exponents(numbers, parts))
     if numbers.high is not None:
         wanted.append(_at_most(numbers.high, numbers.high_open, whole, parts) + _exponents(numbers, parts))
-    decided = [found for s in numbers.steps if (found := multiples_regex(s)) is not None]
+    decided = [regex for s in numbers.steps if (regex := multiples_regex(s)) is not None]
     wanted += decided
     unwanted = [f"-?{_plain(v)}" if v == 0 else _plain(v) for v in sorted(numbers.excluded)]
-    unwanted += [found for s in numbers.not_steps if (found := multiples_regex(s)) is not None]
+    unwanted += [regex for s in numbers.not_steps if (regex := multiples_regex(s)) is not None]
     return tuple(dict.fromkeys(wanted)), tuple(unwanted)
 
 

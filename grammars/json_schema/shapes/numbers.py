@@ -118,8 +118,8 @@ class Numbers:
         first, last = self.index_range()
         if last - first >= _ENUMERABLE:
             return self
-        found = [i * self.step for i in range(first, last + 1) if self.holds(i * self.step)]
-        return Numbers(values=tuple((v, decimal_text(v)) for v in found))
+        multiples = [i * self.step for i in range(first, last + 1) if self.holds(i * self.step)]
+        return Numbers(values=tuple((v, decimal_text(v)) for v in multiples))
 
 
 ANY_NUMBER = Numbers()
@@ -127,12 +127,12 @@ ANY_NUMBER = Numbers()
 
 def listed_numbers(values: Iterable[Any]) -> Numbers:
     """The set of these JSON numbers; of equal ones the first spelling is kept."""
-    found: dict[Fraction, str] = {}
+    texts: dict[Fraction, str] = {}
     for value in values:
-        found.setdefault(
+        texts.setdefault(
             Fraction(value) if isinstance(value, int) else Fraction(float.__repr__(value)), json.dumps(value)
         )
-    return Numbers(values=tuple(found.items()))
+    return Numbers(values=tuple(texts.items()))
 
 
 def intersect(one: Numbers, two: Numbers) -> Numbers:
@@ -326,17 +326,17 @@ def _narrowed(
 
 def _inside(bound: Fraction | None, is_open: bool, way: float) -> tuple[Fraction | None, bool]:
     """The next double from a bound in the direction ``way``, and whether it is open; bounds below `_FAR` stay."""
-    found = _as_double(bound) if bound is not None and abs(bound) >= _FAR else None
-    if bound is None or found is None:
+    rounded = _as_double(bound) if bound is not None and abs(bound) >= _FAR else None
+    if bound is None or rounded is None:
         return bound, is_open
-    if found == bound and not is_open:
+    if rounded == bound and not is_open:
         return bound, False
-    beyond = nextafter(float(found), way)
+    beyond = nextafter(float(rounded), way)
     if isfinite(beyond) and (
-        is_open or (found < bound) == (way > 0)
+        is_open or (rounded < bound) == (way > 0)
     ):  # outside for readers that keep integers as doubles, too
-        found = Fraction(beyond)
-    return found, False
+        rounded = Fraction(beyond)
+    return rounded, False
 
 
 def _as_double(value: Fraction) -> Fraction | None:

@@ -101,11 +101,11 @@ def _any_of(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bo
 
 def _subsets(solver: Solver, place: Place, shapes: Sequence[Shape]) -> Shape:
     """The union over all combinations of branches: several branches together may evaluate a key."""
-    found: list[Shape] = []
+    subsets: list[Shape] = []
     for shape in shapes:
-        joined = [solver.intersect(other, shape, place, "anyOf") for other in found]
-        found += [shape, *(j for j in joined if not j.is_nothing)]
-        if len(found) > _MAX_SUBSETS:
+        joined = [solver.intersect(other, shape, place, "anyOf") for other in subsets]
+        subsets += [shape, *(j for j in joined if not j.is_nothing)]
+        if len(subsets) > _MAX_SUBSETS:
             row = ReportRow(
                 place.pointer,
                 "anyOf",
@@ -113,7 +113,7 @@ def _subsets(solver: Solver, place: Place, shapes: Sequence[Shape]) -> Shape:
                 "the keys and items that several branches evaluate together are not all counted",
             )
             return with_notes(unite(shapes, absorb=False), (row,))
-    return unite(found, absorb=False)
+    return unite(subsets, absorb=False)
 
 
 def _deny_any_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Shape:
@@ -173,8 +173,8 @@ def _overlaps(
 
 
 def _num_patterns(shapes: Sequence[Shape], overlaps: Iterable[int]) -> int:
-    found = (shapes[i].strings for i in overlaps)
-    return sum(strings not in (ALL, NONE) and strings.op != "words" for strings in found)
+    languages = (shapes[i].strings for i in overlaps)
+    return sum(strings not in (ALL, NONE) and strings.op != "words" for strings in languages)
 
 
 def _are_disjoint(solver: Solver, one: Shape, two: Shape, conjs: Sequence[Conj | None], place: Place) -> bool:
@@ -191,16 +191,16 @@ def _have_tag(solver: Solver, shapes: Sequence[Shape]) -> bool:
     for key in forms[0].required:
         taken: set[str] = set()
         for shape in shapes:
-            own: set[str] = set()
+            tags: set[str] = set()
             for form in shape.objects:
                 conj = form.props.get(key, ())
                 values = solver.shape(conj) if key in form.required and conj else None
                 if values is None or values.strings.op != "words" or not _only_strings(values):
                     break
-                own |= values.strings.args
+                tags |= values.strings.args
             else:
-                if taken.isdisjoint(own):
-                    taken |= own
+                if taken.isdisjoint(tags):
+                    taken |= tags
                     continue
             break
         else:

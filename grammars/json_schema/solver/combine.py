@@ -144,10 +144,10 @@ def _intersect_numbers(
 ) -> tuple[num.Numbers, ...]:
     if one == (num.ANY_NUMBER,) or two == (num.ANY_NUMBER,):
         return two if one == (num.ANY_NUMBER,) else one
-    found = [m for a in one for b in two if not (m := num.intersect(a, b)).is_empty()]
-    if len(found) > limit:
+    meets = [m for a in one for b in two if not (m := num.intersect(a, b)).is_empty()]
+    if len(meets) > limit:
         raise TooMuch
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(meets))
 
 
 def _intersect_arrays(
@@ -155,15 +155,15 @@ def _intersect_arrays(
 ) -> tuple[ArrayForm, ...]:
     if one == (ANY_ARRAY,) or two == (ANY_ARRAY,):
         return two if one == (ANY_ARRAY,) else one
-    found: dict[ArrayForm, None] = {}
+    forms: dict[ArrayForm, None] = {}
     for a in one:
         for b in two:
             form = propagate_array(_both_arrays(a, b), is_empty)
             if form is not None:
-                found[form] = None
-        if len(found) > limit:
+                forms[form] = None
+        if len(forms) > limit:
             raise TooMuch
-    return tuple(found)
+    return tuple(forms)
 
 
 def _both_arrays(a: ArrayForm, b: ArrayForm) -> ArrayForm:
@@ -184,15 +184,15 @@ def _intersect_objects(
 ) -> tuple[ObjectForm, ...]:
     if one == (ANY_OBJECT,) or two == (ANY_OBJECT,):
         return two if one == (ANY_OBJECT,) else one
-    found: list[ObjectForm] = []
+    forms: list[ObjectForm] = []
     for a in one:
         for b in two:
             form = propagate_object(_both_objects(a, b), is_empty)
             if form is not None:
-                found.append(form)
-        if len(found) > limit:
+                forms.append(form)
+        if len(forms) > limit:
             raise TooMuch
-    return _distinct(found)
+    return _distinct(forms)
 
 
 def _both_objects(a: ObjectForm, b: ObjectForm) -> ObjectForm:

@@ -89,10 +89,10 @@ def _typed(solver: Solver, place: Place, schema: dict[str, Any], notes: list[Rep
     types = _types(schema)
     numbers: tuple[Numbers, ...] = ()
     if types & {"number", "integer"}:
-        found = numeric.allow(schema, place.pointer)
+        permitted = numeric.allow(schema, place.pointer)
         if "number" not in types:
-            found = intersect(found, Numbers(integer=True))
-        numbers = () if found.is_empty() else (found,)
+            permitted = intersect(permitted, Numbers(integer=True))
+        numbers = () if permitted.is_empty() else (permitted,)
     strings = text.allow(schema, place, solver.documents, notes) if "string" in types else NONE
     if "string" not in types:
         notes += text.unknown_format_rows(schema, place)
@@ -109,8 +109,8 @@ def _typed(solver: Solver, place: Place, schema: dict[str, Any], notes: list[Rep
 def _arrays(solver: Solver, place: Place, schema: dict[str, Any], tracked: bool) -> tuple[ArrayForm, ...]:
     if not any(k in schema for k in arrays.KEYWORDS):
         return (ANY_ARRAY,)
-    found = arrays.allow(schema, place, solver.child)
-    form = None if found is None else propagate_array(found, solver.is_empty)
+    forms = arrays.allow(schema, place, solver.child)
+    form = None if forms is None else propagate_array(forms, solver.is_empty)
     if form is None:
         return ()
     if not tracked:
@@ -123,8 +123,8 @@ def _objects(
 ) -> tuple[ObjectForm, ...]:
     if not any(k in schema for k in objects.KEYWORDS):
         return (ANY_OBJECT,)
-    found = objects.allow(schema, place, solver.documents, solver.child, _names(solver, notes), notes)
-    form = propagate_object(found, solver.is_empty)
+    forms = objects.allow(schema, place, solver.documents, solver.child, _names(solver, notes), notes)
+    form = propagate_object(forms, solver.is_empty)
     if form is None:
         return ()
     if not tracked and form.evaluated != NOTHING_EVALUATED:
@@ -181,8 +181,8 @@ def _bounded(values: list[Any], solver: Solver, place: Place) -> Iterable[tuple[
     nested = [value for value in values if isinstance(value, list | dict)]
     if len(nested) < 2:
         return enumerate(values)
-    found = distinct_values(timely(values))
-    size = sum(1 + len(value) for _, value in found if isinstance(value, list | dict))
+    distinct = distinct_values(timely(values))
+    size = sum(1 + len(value) for _, value in distinct if isinstance(value, list | dict))
     if size > solver.limits.edges:
         raise SchemaError(
             f"arrays and objects with {size} items and members are listed, the limit 'edges' is {solver.limits.edges}",
@@ -190,7 +190,7 @@ def _bounded(values: list[Any], solver: Solver, place: Place) -> Iterable[tuple[
             keyword="enum",
             hint="list fewer arrays and objects, or describe them",
         )
-    return found
+    return distinct
 
 
 def _constant(solver: Solver, place: Place, value: Any, *steps: str | int) -> Conj:
@@ -274,8 +274,8 @@ def _deny_numbers(schema: dict[str, Any], place: Place, notes: list[ReportRow]) 
 
 
 def _deny_strings(solver: Solver, place: Place, schema: dict[str, Any], notes: list[ReportRow]) -> Regular:
-    found = text.deny(schema, place, solver.documents, notes)
-    return NONE if found is None else found
+    strings = text.deny(schema, place, solver.documents, notes)
+    return NONE if strings is None else strings
 
 
 def _settled_arrays(solver: Solver, forms: tuple[ArrayForm, ...]) -> tuple[ArrayForm, ...]:
@@ -287,8 +287,8 @@ def _settled_arrays(solver: Solver, forms: tuple[ArrayForm, ...]) -> tuple[Array
 def _broken_objects(
     solver: Solver, place: Place, schema: dict[str, Any], notes: list[ReportRow]
 ) -> tuple[ObjectForm, ...]:
-    found = objects.deny(schema, place, solver.documents, solver.child, _names(solver, notes), notes)
-    form = None if found is None else propagate_object(found, solver.is_empty)
+    forms = objects.deny(schema, place, solver.documents, solver.child, _names(solver, notes), notes)
+    form = None if forms is None else propagate_object(forms, solver.is_empty)
     return () if form is None else (form,)
 
 

@@ -99,23 +99,23 @@ class MemoisedSolver:
         seen: set[int] = set()
         while True:
             key = (place.number, keyword)
-            found = self._targets.get(key)
-            if found is None:
-                found = self._targets[key] = self.documents.target(place, schema[keyword], keyword)
-            if isinstance(found.schema, bool):
-                return TRUE if found.schema else None
-            if found.number in seen:
+            target = self._targets.get(key)
+            if target is None:
+                target = self._targets[key] = self.documents.target(place, schema[keyword], keyword)
+            if isinstance(target.schema, bool):
+                return TRUE if target.schema else None
+            if target.number in seen:
                 raise Unsatisfiable(
                     "unsatisfiable schema: a reference leads only to itself",
                     pointer=place.pointer,
                     keyword=keyword,
                     hint="let the reference lead to a schema with a type",
                 )
-            seen.add(found.number)
-            bare = [k for k in found.schema if k in CHECKS]
+            seen.add(target.number)
+            bare = [k for k in target.schema if k in CHECKS]
             if bare != ["$ref"]:
-                return TRUE if CHECKS.keys().isdisjoint(found.schema) else (found.number,)
-            place, schema, keyword = found, found.schema, "$ref"
+                return TRUE if CHECKS.keys().isdisjoint(target.schema) else (target.number,)
+            place, schema, keyword = target, target.schema, "$ref"
 
     def targets(self) -> Iterable[tuple[tuple[int, str], Place]]:
         """The references followed so far: (place number, keyword) of each, and its target."""
@@ -139,9 +139,9 @@ class MemoisedSolver:
 
     def shape(self, conj: Conj) -> Shape:
         """The values that satisfy every literal of the conjunction."""
-        known = self._conjs.get(conj)
-        if known is not None:
-            return known
+        cached = self._conjs.get(conj)
+        if cached is not None:
+            return cached
         floor, self._floor = self._floor, 1 << 60
         out = self.literal(conj[-1])
         if len(conj) > 1:  # the shape of all but the last is probably known
@@ -164,9 +164,9 @@ class MemoisedSolver:
     def literal(self, literal: int, *, tracked: bool = False) -> Shape:
         """The values that satisfy one literal; ``tracked``: forms record the keys and items that were evaluated."""
         key = (literal, tracked)
-        known = self._literals.get(key)
-        if known is not None:
-            return known
+        cached = self._literals.get(key)
+        if cached is not None:
+            return cached
         if key in self._busy:
             level = self._busy[key]
             if self._barrier is not None and level < self._barrier:
@@ -205,23 +205,23 @@ class MemoisedSolver:
             return False
         if for_all:
             return self.is_empty(conj) and not self.may_be_wider(conj)
-        known = self._empty.get(conj)
-        if known is not None:
-            return known
+        cached = self._empty.get(conj)
+        if cached is not None:
+            return cached
         barrier, floor, cuts = self._barrier, self._floor, self._cuts
         self._barrier = len(self._busy)  # what is busy now waits for this answer and cannot be part of it
         self._depth += 1
         try:
-            found = self._has_no_value(self.shape(conj))
+            emptiness = self._has_no_value(self.shape(conj))
         except _InProgress:
             self._cuts += 1
             return False
         finally:
             self._depth -= 1
             self._barrier, self._floor = barrier, floor
-        if found or self._cuts == cuts:  # a search that was cut short may succeed elsewhere
-            self._empty[conj] = found
-        return found
+        if emptiness or self._cuts == cuts:  # a search that was cut short may succeed elsewhere
+            self._empty[conj] = emptiness
+        return emptiness
 
     def may_be_wider(self, conj: Conj | None) -> bool:
         """Whether a validator may accept more for the conjunction than we would write, above all strings.
@@ -236,17 +236,17 @@ class MemoisedSolver:
         return self._readings_differ and any(self._literal_may_be_wider(abs(literal)) for literal in conj)
 
     def _literal_may_be_wider(self, literal: int) -> bool:
-        known = self._wider.get(literal)
-        if known is None:
+        cached = self._wider.get(literal)
+        if cached is None:
             place = self.documents[literal]
             made = place.schema
-            known = (
+            cached = (
                 any(map(self.may_be_wider, made.options))
                 if isinstance(made, Disjunction)
                 else validators_may_differ(place)
             )
-            self._wider[literal] = known
-        return known
+            self._wider[literal] = cached
+        return cached
 
     def _has_no_value(self, shape: Shape) -> bool:
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:

@@ -176,11 +176,11 @@ class _Lowering:
         if not _anyhas(parts, _LEFT_CONTEXT):
             before = _Before.OTHER  # no assertion depends on it
         key = (parts, before)
-        found = self.known.get(key)
-        if found is None:
+        language = self.known.get(key)
+        if language is None:
             self._count()
-            found = self.known[key] = self._suffix(parts[0], parts[1:], before)
-        return found
+            language = self.known[key] = self._suffix(parts[0], parts[1:], before)
+        return language
 
     def _suffix(self, part: Tree, rest: tuple[Tree, ...], before: _Before) -> Regular:
         match part:

@@ -41,8 +41,8 @@ def _folded(merged: Ranges, wide: bool) -> Ranges:
         held = (code for low, high in merged for code in range(low, high + 1) if code in alike)
     else:
         held = (code for code in alike if any(low <= code <= high for low, high in merged))
-    found = {other for code in held for other in alike[code]}
-    more: Ranges = chars((*merged, *((code, code) for code in found))).args
+    codes = {other for code in held for other in alike[code]}
+    more: Ranges = chars((*merged, *((code, code) for code in codes))).args
     return more
 
 

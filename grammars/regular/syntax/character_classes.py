@@ -103,14 +103,14 @@ def _of_categories(prefixes: tuple[str, ...]) -> Ranges:
 @lru_cache(maxsize=1)
 def _categories() -> dict[str, list[tuple[int, int]]]:
     """The code points of each category of two letters."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    runs: dict[str, list[tuple[int, int]]] = {}
     first, name = 0, unicodedata.category("\0")
     for code in range(1, MAX_CODE_POINT + 2):
         following = unicodedata.category(chr(code)) if code <= MAX_CODE_POINT else ""
         if following != name:
-            found.setdefault(name, []).append((first, code - 1))
+            runs.setdefault(name, []).append((first, code - 1))
             first, name = code, following
-    return found
+    return runs
 
 
 def writable(ranges: Ranges) -> Ranges:

@@ -176,9 +176,9 @@ class EcmaParser(PatternParser):
         """The characters of a named class; those of a negated one are read with the opposite of ``wide``."""
         before = self.wide
         self.wide = before if before is None or not negated else not before
-        found = self._folded(ranges)
+        folded = self._folded(ranges)
         self.wide = before
-        return found
+        return folded
 
     def escape(self) -> Tree:
         char = self.peek()
@@ -190,17 +190,17 @@ class EcmaParser(PatternParser):
             return START if char == "A" else END
         if char in tuple("123456789") or (char == "k" and self.peek(2) == "k<"):
             raise self.unsupported("a back-reference", self.at - 1)
-        found = self.escaped_class()
-        if found is not None:
-            return chars(writable(found))
+        char_class = self.escaped_class()
+        if char_class is not None:
+            return chars(writable(char_class))
         return self.char(self.escaped_char(self.at))
 
     def named(self, letter: str, *, negated: bool) -> Ranges:
-        found = self._of_class(CLASSES[letter], negated=negated)
+        members = self._of_class(CLASSES[letter], negated=negated)
         if not self.disputed:
-            return found
+            return members
         beyond = DISPUTED_CHARACTERS[letter]
-        return chars((*found, *beyond)).args if self.wide is not negated else ranges_minus(found, beyond)
+        return chars((*members, *beyond)).args if self.wide is not negated else ranges_minus(members, beyond)
 
     def property(self) -> Ranges | None:
         if self.peek(2)[1:] != "{":
@@ -210,8 +210,8 @@ class EcmaParser(PatternParser):
             raise InvalidPattern("a property is not closed")
         is_negated, name = self.peek() == "P", self.text[self.at + 2 : end]
         self.at = end + 1
-        found = self._of_class(category(name), negated=is_negated)
-        return ranges_minus(EVERY, found) if is_negated else found
+        members = self._of_class(category(name), negated=is_negated)
+        return ranges_minus(EVERY, members) if is_negated else members
 
     def escaped_char(self, begin: int) -> int:
         char = self.take()
@@ -258,10 +258,10 @@ class EcmaParser(PatternParser):
         wide = self.wide
         if negated and wide is not None:
             self.wide = not wide
-        found = self._folded(self.class_members())
+        members = self._folded(self.class_members())
         self.at += 1
         self.wide = wide
-        return ranges_minus(EVERY, found) if negated else found
+        return ranges_minus(EVERY, members) if negated else members
 
     def class_char(self) -> int | Ranges:
         if self.peek(2) == "\\b":

@@ -109,11 +109,11 @@ class PatternParser:
         return self.text[self.at : self.at + size]
 
     def take(self, size: int = 1) -> str:
-        found = self.text[self.at : self.at + size]
-        if len(found) < size:
+        taken = self.text[self.at : self.at + size]
+        if len(taken) < size:
             raise self.invalid("the pattern ends too early", len(self.text))
         self.at += size
-        return found
+        return taken
 
     def alternation(self) -> Tree:
         options = [self.sequence()]
@@ -131,9 +131,9 @@ class PatternParser:
 
     def item(self, parts: list[Tree]) -> None:
         """Read one atom with its repeats."""
-        found = self.atom()
-        if found is not None:
-            parts.append(self.quantified(found))
+        tree = self.atom()
+        if tree is not None:
+            parts.append(self.quantified(tree))
 
     def quantified(self, body: Tree) -> Tree:
         while True:
@@ -190,12 +190,12 @@ class PatternParser:
             self.at = flags.end()
             self.set_flags(flags[1], flags[3], begin)
             return flags[4]
-        found = _NAME.match(self.text, self.at)
-        if found is None:
+        name = _NAME.match(self.text, self.at)
+        if name is None:
             raise self.invalid("an unknown kind of group", begin)
-        self.at = found.end()
-        self.name(found[1])
-        return found[0]
+        self.at = name.end()
+        self.name(name[1])
+        return name[0]
 
     # -- classes
 
@@ -205,15 +205,15 @@ class PatternParser:
         if char not in ("d", "D", "w", "W", "s", "S"):
             return self.property() if char in ("p", "P") else None
         self.at += 1
-        found = self.named(char.lower(), negated=char.isupper())
-        return ranges_minus(EVERY, found) if char.isupper() else found
+        members = self.named(char.lower(), negated=char.isupper())
+        return ranges_minus(EVERY, members) if char.isupper() else members
 
     def class_members(self) -> Ranges:
         """Read the members of a class up to its closing bracket, which stays."""
-        begin, found = self.at, list[tuple[int, int]]()
+        begin, members = self.at, list[tuple[int, int]]()
         while self.peek() != "]" or not self.is_class_end(begin):
-            found += self.class_item()
-        return chars(found).args if found else ()
+            members += self.class_item()
+        return chars(members).args if members else ()
 
     def is_class_end(self, begin: int) -> bool:
         """Whether a closing bracket ends the class whose members begin at ``begin``."""
@@ -235,8 +235,8 @@ class PatternParser:
         char = self.take()
         if char != "\\":
             return ord(char)
-        found = self.escaped_class()
-        return found if found is not None else self.escaped_char(begin)
+        members = self.escaped_class()
+        return members if members is not None else self.escaped_char(begin)
 
 
 def both_sides(low: int | Ranges, high: int | Ranges) -> Ranges:

@@ -100,7 +100,7 @@ def _flags_of(pattern: str, flags: int) -> frozenset[str]:
         raise InvalidRegex(f"the pattern has {len(pattern)} characters, more than {MAX_PATTERN}", 0)
     try:
         with no_nested_set_warnings(pattern):
-            found = re.compile(pattern, flags).flags
+            bits = re.compile(pattern, flags).flags
     except re.error as error:
         at = pattern.find("(?<") if error.pos is None else error.pos  # of a look-behind it does not say where
         raise InvalidRegex(error.msg, max(at, 0)) from None
@@ -110,7 +110,7 @@ def _flags_of(pattern: str, flags: int) -> frozenset[str]:
         large = re.search(r"\{[0-9]*,?[0-9]{10,}", pattern)
         message = f"a repeat of more than {MAX_COUNT} times" if large else str(error)
         raise InvalidRegex(message, large.start() if large else 0) from None
-    return frozenset(letter for letter in "aimsx" if found & re.RegexFlag[letter.upper()])
+    return frozenset(letter for letter in "aimsx" if bits & re.RegexFlag[letter.upper()])
 
 
 class _Parser(PatternParser):
@@ -131,8 +131,8 @@ class _Parser(PatternParser):
 
     def skip(self) -> bool:
         begin = self.at
-        while found := (_SKIPPED_VERBOSE if "x" in self.flags else _SKIPPED).match(self.text, self.at):
-            self.at = found.end()
+        while skipped := (_SKIPPED_VERBOSE if "x" in self.flags else _SKIPPED).match(self.text, self.at):
+            self.at = skipped.end()
         return self.at > begin
 
     def set_flags(self, on: str, off: str, at: int) -> None:
@@ -141,11 +141,11 @@ class _Parser(PatternParser):
         self.flags = self.flags.union(on) - set(off)
 
     def braces(self) -> tuple[int, int | None] | None:
-        found = _BRACES.match(self.text, self.at)
-        if found is None:
+        match = _BRACES.match(self.text, self.at)
+        if match is None:
             return None
-        self.at = found.end()
-        least, comma, most = found.groups()
+        self.at = match.end()
+        least, comma, most = match.groups()
         return int(least or 0), int(most) if most else None if comma else int(least)
 
     def inside(self, look: tuple[bool, bool] | None) -> Tree:
@@ -157,10 +157,10 @@ class _Parser(PatternParser):
         return body
 
     def opening(self, begin: int) -> str:
-        found = super().opening(begin)
-        if found in self.looks:
+        opening = super().opening(begin)
+        if opening in self.looks:
             self.asserted(begin)
-        return found
+        return opening
 
     def asserted(self, at: int) -> None:
         self.assertion = at if self.assertion is None else self.assertion
@@ -174,9 +174,9 @@ class _Parser(PatternParser):
             case "[":
                 negated = self.peek() == "^"
                 self.at += negated
-                found = self.cased(self.class_members())
+                members = self.cased(self.class_members())
                 self.at += 1
-                return chars(writable(ranges_minus(EVERY, found) if negated else found))
+                return chars(writable(ranges_minus(EVERY, members) if negated else members))
             case ".":
                 return chars(EVERY if "s" in self.flags else WIDE_DOT)
             case "^":
@@ -193,16 +193,16 @@ class _Parser(PatternParser):
         if self.peek() in _ANCHORS:
             self.asserted(begin)
             return _ANCHORS[self.take()]
-        found = self.escaped_class()
-        if found is not None:
-            return chars(writable(found))
+        members = self.escaped_class()
+        if members is not None:
+            return chars(writable(members))
         if self.peek().isdigit() and not _OCTAL_OUTSIDE.match(self.text, self.at):
             raise self.unsupported("a back-reference", begin)
         return self.char(self.escaped_char(begin))
 
     def char(self, code: int) -> Tree:
-        found = writable(self.cased(((code, code),)))
-        return text(chr(code)) if found == ((code, code),) else chars(found)
+        members = writable(self.cased(((code, code),)))
+        return text(chr(code)) if members == ((code, code),) else chars(members)
 
     def escaped_char(self, begin: int) -> int:
         if octal := _OCTAL.match(self.text, self.at):
@@ -249,4 +249,4 @@ def _class(letter: str, is_ascii: bool) -> Ranges:
     r"""``\d``, ``\s`` or ``\w``, as ``re`` reads them."""
     runs = re.compile(f"\\{letter}+", re.ASCII if is_ascii else 0)
     every = "".join(map(chr, range(128 if is_ascii else 0x110000)))
-    return tuple((found.start(), found.end() - 1) for found in runs.finditer(every))
+    return tuple((run.start(), run.end() - 1) for run in runs.finditer(every))

@@ -169,8 +169,8 @@ class _Parser(PatternParser):
         return self.char(ord(char))
 
     def char(self, code: int) -> Tree:
-        found = self.case(((code, code),))
-        return text(chr(code)) if len(found) == 1 else chars(found)
+        members = self.case(((code, code),))
+        return text(chr(code)) if len(members) == 1 else chars(members)
 
     def escape(self) -> Tree:
         begin = self.at - 1
@@ -196,8 +196,8 @@ class _Parser(PatternParser):
             self.untranslated("Unicode classes")
             return EVERY
         name = self.text[begin + 1 : self.at].strip("{}")
-        found = self.case(category(name.removeprefix("^")))
-        return ranges_minus(EVERY, found) if (char == "P") != name.startswith("^") else found
+        members = self.case(category(name.removeprefix("^")))
+        return ranges_minus(EVERY, members) if (char == "P") != name.startswith("^") else members
 
     def named(self, letter: str, *, negated: bool) -> Ranges:
         return self.classes(letter)
@@ -228,11 +228,11 @@ class _Parser(PatternParser):
         self.at += negated
         ranges: Ranges = ()
         operator = ""
-        found: list[tuple[int, int]] = []
+        members: list[tuple[int, int]] = []
         while self.peek() == "-":
-            found.append((0x2D, 0x2D))
+            members.append((0x2D, 0x2D))
             self.at += 1
-        first = not found
+        first = not members
         while True:
             if self.peek() == "":
                 raise InvalidRegex("a character class does not end", begin)
@@ -240,13 +240,13 @@ class _Parser(PatternParser):
                 continue
             two = self.peek(2)
             if two in _OPERATORS or (self.peek() == "]" and not first):
-                ranges = combined(operator, ranges, self.case(chars(found).args))
-                operator, found = two, []
+                ranges = combined(operator, ranges, self.case(chars(members).args))
+                operator, members = two, []
                 if two not in _OPERATORS:
                     break
                 self.at += 2
                 continue
-            found += self.class_item()
+            members += self.class_item()
             first = False
         self.at += 1
         return ranges_minus(EVERY, ranges) if negated else ranges

@@ -45,7 +45,7 @@ def unicode_class(name: str) -> Ranges:
     if name == "s":
         return _SPACES
     kinds = {"Nd"} if name == "d" else {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc"}
-    found = [(code, code) for code in range(_LAST_ASSIGNED + 1) if unicodedata.category(chr(code)) in kinds]
+    ranges = [(code, code) for code in range(_LAST_ASSIGNED + 1) if unicodedata.category(chr(code)) in kinds]
     if name == "w":
-        found += [(0x200C, 0x200D), *_SELECTORS, *_SYMBOLS]
-    return chars(found).args  # type: ignore[no-any-return]
+        ranges += [(0x200C, 0x200D), *_SELECTORS, *_SYMBOLS]
+    return chars(ranges).args  # type: ignore[no-any-return]

@@ -162,8 +162,8 @@ class _Converted:
 
 def _regular_rules(uses: Mapping[str, Mapping[str, Name]]) -> frozenset[str]:
     """Return the rules that are not recursive and use no recursive rule."""
-    found: set[str] = set()
+    regular: set[str] = set()
     for group in components(uses):
-        if len(group) == 1 and found.issuperset(uses[group[0]]):
-            found.add(group[0])
-    return frozenset(found)
+        if len(group) == 1 and regular.issuperset(uses[group[0]]):
+            regular.add(group[0])
+    return frozenset(regular)

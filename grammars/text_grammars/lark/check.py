@@ -168,10 +168,10 @@ def _check_atoms(source: LarkGrammar, roles: frozenset[str], references: frozens
             case Unsupported(what=what, at=at):
                 raise _refuse(f"{what} is not supported", at, "write rules of your own")
             case RoleMark(name=name, at=at) if name not in roles:
-                known = ", ".join(f"${role}" for role in sorted(roles))
-                if not known:
+                roles_known = ", ".join(f"${role}" for role in sorted(roles))
+                if not roles_known:
                     raise _refuse(f"${name} is not Lark", at, "roles are allowed in reasoning templates only")
-                raise GrammarError(f"there is no role ${name}", line=at[0], column=at[1], expected=known)
+                raise GrammarError(f"there is no role ${name}", line=at[0], column=at[1], expected=roles_known)
             case RegexExt(json=body, at=at) if not body.startswith("{"):
                 raise _refuse("%regex takes an object", at, 'write %regex {"substring_words": "..."}')
             case JsonExpr(json=body, at=at) if not body.startswith(("{", "true", "false")):
@@ -218,10 +218,10 @@ def _check_names(source: LarkGrammar) -> None:
         defined[definition.name] = definition.at
     for imported in source.imports:
         if imported.path != "common" or imported.name not in COMMON:
-            known = ", ".join(sorted(COMMON)) if imported.path == "common" else "common.NAME"
+            importable = ", ".join(sorted(COMMON)) if imported.path == "common" else "common.NAME"
             raise GrammarError(
                 f"there is no {imported.path}.{imported.name}", line=imported.at[0], column=imported.at[1],
-                expected=known,
+                expected=importable,
             )  # fmt: skip
         if imported.alias in defined:
             raise _refuse(f"{shown(imported.alias)} is defined twice", imported.at, "")
@@ -278,9 +278,9 @@ def _check_attribute(attribute: Attribute) -> None:
     if attribute.name in _TRUSTED_ATTRIBUTES:
         raise _refuse(f"{attribute.name}= is not a client's to set", attribute.at, _TRUSTED_ATTRIBUTES[attribute.name])
     if attribute.name not in (*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES):
-        known = ", ".join((*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES))
+        attributes = ", ".join((*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES))
         line, column = attribute.at
-        raise GrammarError(f"there is no attribute {shown(attribute.name)}", line=line, column=column, expected=known)
+        raise GrammarError(f"there is no attribute {shown(attribute.name)}", line=line, column=column, expected=attributes)
     if attribute.name == "suffix":
         if attribute.value is None or isinstance(attribute.value, str):
             raise _refuse("suffix= needs a literal, a regex or a terminal", attribute.at, 'write suffix="..."')
@@ -361,11 +361,11 @@ def productive_rules(source: LarkGrammar, endless: Container[int] = ()) -> set[s
 
 def _reachable(uses: Mapping[str, Iterable[str]], begin: str) -> list[str]:
     """Return ``begin`` and all rules that it uses, directly or not."""
-    found = {begin: None}
+    reached = {begin: None}
     waiting = [begin]
     while waiting:
         for name in uses[waiting.pop()]:
-            if name not in found:
-                found[name] = None
+            if name not in reached:
+                reached[name] = None
                 waiting.append(name)
-    return list(found)
+    return list(reached)

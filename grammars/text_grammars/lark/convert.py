@@ -91,8 +91,8 @@ def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> list[Endl
     """
     languages = LexemeLanguages(source)
     for rule in source.definitions:
-        own = languages.of(rule.body) if any(a.name == "lazy" for a in rule.attributes) else None
-        if own is not None and own.nullable:
+        language = languages.of(rule.body) if any(a.name == "lazy" for a in rule.attributes) else None
+        if language is not None and language.nullable:
             raise GrammarError(
                 f"{rule.name} is lazy and may be empty, so it always would be",
                 line=rule.at[0],

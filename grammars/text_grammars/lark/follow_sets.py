@@ -59,11 +59,11 @@ class FollowSets:
         self.followers = self._all_followers()
 
     def _number(self, expr: Expr) -> int:
-        found = self._numbers.get(expr)
-        if found is None:
-            found = self._numbers[expr] = len(self.lexemes)
+        number = self._numbers.get(expr)
+        if number is None:
+            number = self._numbers[expr] = len(self.lexemes)
             self.lexemes.append(expr)
-        return found
+        return number
 
     # -- nullable rules and first sets
 
@@ -96,12 +96,12 @@ class FollowSets:
         return False
 
     def _firsts(self) -> dict[str, int]:
-        own: dict[str, int] = {}
+        bits: dict[str, int] = {}
         leads_to: dict[str, set[str]] = {}
         for name, rule in self.rules.items():
             leads_to[name] = set()
-            own[name] = self._first_of(rule.body, leads_to[name])
-        return reachable_bits(own, leads_to)
+            bits[name] = self._first_of(rule.body, leads_to[name])
+        return reachable_bits(bits, leads_to)
 
     def _first_of(self, expr: Expr, rules: set[str] | None = None) -> int:
         """Return the first set of an expression; if ``rules`` is given, its rules are added there instead."""
@@ -142,10 +142,10 @@ class FollowSets:
         for name, rule in self.rules.items():
             if name not in self.lexeme_rules:
                 self._pass(rule.body, 0, True, rule)
-        found = reachable_bits(self._after, self._inherits)
+        followers = reachable_bits(self._after, self._inherits)
         for expr, number, bits, ended in self._passed:
-            self.occurrences.append((expr, number, bits | (found[ended] if ended else 0)))
-        return {int(node[1:]): bits for node, bits in found.items() if node[0] == _LEXEME}
+            self.occurrences.append((expr, number, bits | (followers[ended] if ended else 0)))
+        return {int(node[1:]): bits for node, bits in followers.items() if node[0] == _LEXEME}
 
     def _pass(self, expr: Expr, bits: int, ends: bool, rule: Definition) -> None:
         """Record that ``bits`` may follow the expression, and if it ``ends`` the rule, what follows the rule."""

@@ -14,14 +14,14 @@ __all__ = ["components", "fixpoint", "reachable_bits", "uses_of"]
 
 def uses_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Name]]:
     """Return for each definition those that its body names, each with its first occurrence."""
-    known = {definition.name: definition for definition in definitions}
+    named = {definition.name: definition for definition in definitions}
     uses: dict[str, dict[str, Name]] = {}
-    for name, definition in known.items():
-        found: dict[str, Name] = {}
+    for name, definition in named.items():
+        names: dict[str, Name] = {}
         for expr in walk(definition.body):
-            if isinstance(expr, Name) and expr.name in known:
-                found.setdefault(expr.name, expr)
-        uses[name] = found
+            if isinstance(expr, Name) and expr.name in named:
+                names.setdefault(expr.name, expr)
+        uses[name] = names
     return uses
 
 

@@ -96,10 +96,10 @@ class LexemeLanguages:
             case Regexp(regex=regex, flags=flags):
                 return language(regex, flags)
             case Name(name=name):
-                found = self._terminals.get(name)
-                if found is None:
+                terminal = self._terminals.get(name)
+                if terminal is None:
                     raise NotTranslated(name)
-                return found
+                return terminal
             case SeqExpr(parts=parts):
                 return _small(cat(*map(self._language, parts)))
             case AltExpr(options=options):
@@ -148,8 +148,8 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
             work.spend(bits.bit_count())
             what = [then if i == 0 else languages.of(analysis.lexemes[i]) for i in set_bits(bits)]  # type: ignore[arg-type]
             what += ignored
-            known = [term for term in what if term is not None]
-            after[bits] = alt(*known) if len(known) == len(what) else None
+            terms = [term for term in what if term is not None]
+            after[bits] = alt(*terms) if len(terms) == len(what) else None
         return after[bits]
 
     def may_end(lexeme: Expr, number: int, bits: int) -> bool:
@@ -306,7 +306,7 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     lexeme with too many states is listed; if ``work`` is used up, every lexeme of more than one character is.
     """
     analysis, languages = FollowSets(source), LexemeLanguages(source)
-    found: dict[Expr, None] = {}
+    swallowing: dict[Expr, None] = {}
 
     def known(number: int) -> Regular:
         lexeme = analysis.lexemes[number]
@@ -327,15 +327,15 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
                     after[bits] = alt(*(known(i) for i in set_bits(bits) if i))
                 for long in lexemes:
                     work.spend(10)
-                    if (short, long) in looked or analysis.lexemes[long] in found:
+                    if (short, long) in looked or analysis.lexemes[long] in swallowing:
                         continue
                     looked.add((short, long))
                     if _can_swallow(known(short), known(long), after[bits], work):
-                        found[analysis.lexemes[long]] = None  # type: ignore[index]
+                        swallowing[analysis.lexemes[long]] = None  # type: ignore[index]
     except TooMuch:
         many = (i for i in range(1, len(analysis.lexemes)) if lengths(known(i))[1] != 1)
         return [analysis.lexemes[i] for i in many]  # type: ignore[misc]
-    return list(found)
+    return list(swallowing)
 
 
 def _can_swallow(short: Regular, long: Regular, after: Regular, work: Work) -> bool:
@@ -375,12 +375,12 @@ def _borders(term: Regular) -> frozenset[int]:
         case "rep":
             return _borders(term.args[0])
         case "cat":
-            found: set[int] = set()
+            codes: set[int] = set()
             for part in term.args:
-                found |= _borders(part)
+                codes |= _borders(part)
                 if not part.nullable:
                     break
-            return frozenset(found)
+            return frozenset(codes)
     return frozenset(edge for part in term.args for edge in _borders(part))
 
 

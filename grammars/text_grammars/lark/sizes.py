@@ -82,13 +82,13 @@ def check_term(term: Regular, *, place: str = "") -> None:
 
 def _check(size: LexemeSize, what: str, at: SourcePlace = (0, 0), place: str = "") -> None:
     large = f"{what} is too large with the terminals that it names expanded"
-    for found, most, unit, problem in (
+    for count, most, unit, problem in (
         (size.parts, MAX_WRITTEN_OUT, "parts", large),
         (size.optional, MAX_OPTIONAL, "parts", f"{what} has too many consecutive parts that may be empty"),
         (size.least, MAX_LEAST_BYTES, "bytes", f"the shortest text of {what} is too long"),
     ):
-        if found > most:
-            raise GrammarError(f"{problem}{_shown(found)}", line=at[0], column=at[1], place=place,
+        if count > most:
+            raise GrammarError(f"{problem}{_shown(count)}", line=at[0], column=at[1], place=place,
                                expected=f"at most {most} {unit}", hint="use fewer or smaller repeats")  # fmt: skip
 
 
@@ -225,8 +225,8 @@ def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> No
             case Name(name=name):
                 return leasts.get(name) if name in rules else 1
             case SeqExpr(parts=parts):
-                found = [of(part, rule) for part in parts]
-                return None if None in found else sum(one for one in found if one is not None)
+                sizes = [of(part, rule) for part in parts]
+                return None if None in sizes else sum(one for one in sizes if one is not None)
             case AltExpr(options=options):
                 some = [one for one in (of(option, rule) for option in options) if one is not None]
                 return min(some, default=None)
@@ -245,9 +245,9 @@ def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> No
     for _ in range(_ROUNDS):
         before = dict(leasts)
         for name in order:
-            found = 1 if name in suffixed else of(rules[name].body, rules[name])
-            if found is not None:
-                leasts[name] = min(found, leasts.get(name, found))
+            total = 1 if name in suffixed else of(rules[name].body, rules[name])
+            if total is not None:
+                leasts[name] = min(total, leasts.get(name, total))
         if leasts == before:
             break
     else:

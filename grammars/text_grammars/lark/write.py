@@ -57,10 +57,10 @@ class WriteOptions:
 
 def write(source: LarkGrammar, writing: WriteOptions) -> str:
     """Return the text of a grammar that has passed `check`."""
-    return _Writer(source, writing).text()
+    return _LarkWriter(source, writing).text()
 
 
-class _Writer:
+class _LarkWriter:
     def __init__(self, source: LarkGrammar, writing: WriteOptions) -> None:
         self.source = source
         self.writing = writing

@@ -134,8 +134,8 @@ class TagBuilder:
 
     def grammar(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         then = regular_alt(*map(regular_text, end)) if isinstance(end, tuple) else None
-        found = gbnf_grammar(read_string(body, "grammar", place), place=f"{place}.grammar", then=then)
-        return self.with_end(Sub("grammar", found.lark), end)
+        node = gbnf_grammar(read_string(body, "grammar", place), place=f"{place}.grammar", then=then)
+        return self.with_end(Sub("grammar", node.lark), end)
 
     def regex(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         text = read_string(body, "pattern", place)

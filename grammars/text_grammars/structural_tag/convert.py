@@ -67,26 +67,26 @@ def _check_least(node: Node, place: str) -> None:
         """Return the length of the shortest text: of a lexeme in characters, of a rule in lexemes."""
         match inner:
             case Text(text=text):
-                found = len(text) if lexeme else int(bool(text))
+                size = len(text) if lexeme else int(bool(text))
             case Seq(parts=parts):
-                found = sum(least(part, lexeme) for part in parts)
+                size = sum(least(part, lexeme) for part in parts)
             case Alt(options=options):
-                found = min(least(option, lexeme) for option in options)
+                size = min(least(option, lexeme) for option in options)
             case Repeat(body=body, least=times):
-                found = least(body, lexeme) * times
+                size = least(body, lexeme) * times
             case Lexeme(body=body):
-                found = least(body, True) if lexeme else int(least(body, True) > 0)
+                size = least(body, True) if lexeme else int(least(body, True) > 0)
             case Rule(body=body):
-                found = least(body, lexeme)
+                size = least(body, lexeme)
             case Group(start=start, rules=rules):
-                found = [least(body, lexeme) for body in (*(rule.body for rule in rules.values()), start)][-1]
+                size = [least(body, lexeme) for body in (*(rule.body for rule in rules.values()), start)][-1]
             case _:
-                found = 0
+                size = 0
         most, unit = (MAX_LEAST_BYTES, "characters") if lexeme else (MAX_LEAST_LEXEMES, "parts")
-        if found > most:
-            shown = f": {found} {unit}" if found < 10**15 else ""
+        if size > most:
+            shown = f": {size} {unit}" if size < 10**15 else ""
             raise GrammarError(f"the shortest text is too long{shown}", place=place, expected=f"at most {most}",
                                hint="use fewer or smaller repeats")  # fmt: skip
-        return found
+        return size
 
     least(node, False)

@@ -93,13 +93,13 @@ def containing(texts: Sequence[str]) -> Node:
 
 def firing_triggers(triggers: Sequence[str], place: str) -> list[str]:
     """Return the triggers that can fire: if one is a prefix of another, only the shorter one does."""
-    found = [t for t in triggers if not any(t != other and t.startswith(other) for other in triggers)]
-    for one in found:
-        for other in found:
+    firing = [t for t in triggers if not any(t != other and t.startswith(other) for other in triggers)]
+    for one in firing:
+        for other in firing:
             if one != other and one in other:
                 raise GrammarError(f"{shown(one)} is contained in {shown(other)}", place=f"{place}.triggers",
                                    hint="both would fire at once")  # fmt: skip
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(firing))
 
 
 def merge_lexemes(parts: Sequence[Node]) -> Node:

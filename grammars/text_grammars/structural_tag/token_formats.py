@@ -18,8 +18,8 @@ __all__ = ["any_tokens", "exclude_token", "token", "token_dispatch", "token_trig
 
 
 def token(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
-    found = _token(builder, body.get("token"), f"{place}.token")
-    return builder.with_end(found, end) if end is not None else found
+    node = _token(builder, body.get("token"), f"{place}.token")
+    return builder.with_end(node, end) if end is not None else node
 
 
 def exclude_token(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -74,12 +74,12 @@ def _registry(builder: TagBuilder, message: str, place: str) -> SpecialTokens:
 
 def _token(builder: TagBuilder, name: Any, place: str) -> Tokens:
     tokens = _registry(builder, f"{shown(name)} is a token, not text", place)
-    found = name if isinstance(name, int) and not isinstance(name, bool) else tokens.id_of(str(name))
-    if found is None or not 0 <= found < tokens.vocab_size:
+    token_id = name if isinstance(name, int) and not isinstance(name, bool) else tokens.id_of(str(name))
+    if token_id is None or not 0 <= token_id < tokens.vocab_size:
         raise GrammarError(f"there is no token {shown(name)}", place=place, expected="an added token or an id")
-    if found in tokens.end_ids:
+    if token_id in tokens.end_ids:
         raise GrammarError(f"{shown(name)} ends the turn", place=place, hint="every plan ends by itself")
-    return marker_token(found, str(name))
+    return marker_token(token_id, str(name))
 
 
 def _other_tokens(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -90,8 +90,8 @@ def _other_tokens(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, 
         if isinstance(name, bool) or not isinstance(name, int | str):
             raise GrammarError(f"{shown(name)} is not a token", place=f"{place}.exclude_tokens[{i}]",
                                expected="the text of an added token or an id")  # fmt: skip
-        found = name if isinstance(name, int) else tokens.id_of(name)
-        barred |= set() if found is None else {found}
+        token_id = name if isinstance(name, int) else tokens.id_of(name)
+        barred |= set() if token_id is None else {token_id}
     barred |= set(tokens.end_ids) | set(range(tokens.vocab_size, tokens.vocab_size + SENTINELS))
     if isinstance(end, Tokens):
         barred |= {i for low, high in end.ranges for i in range(low, high + 1)}

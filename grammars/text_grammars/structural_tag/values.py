@@ -41,11 +41,11 @@ def read_list(value: Any, place: str, *, empty: bool = False) -> Sequence[Any]:
 
 
 def read_strings(value: Any, place: str) -> list[str]:
-    found = list(read_list(value, place, empty=True))
-    for i, text in enumerate(found):
+    strings = list(read_list(value, place, empty=True))
+    for i, text in enumerate(strings):
         if not isinstance(text, str) or not text:
             raise GrammarError(f"{shown(text)} is not a text", place=f"{place}[{i}]", expected="at least one character")
-    return found
+    return strings
 
 
 def read_string(body: Mapping[str, Any], key: str, place: str, *, empty: bool = False) -> str:
@@ -76,8 +76,8 @@ def read_flag(body: Mapping[str, Any], key: str, place: str, *, default: bool = 
 
 
 def read_rules(body: Mapping[str, Any], place: str) -> Sequence[tuple[Any, Any]]:
-    found = read_list(body.get("rules"), f"{place}.rules")
-    for i, rule in enumerate(found):
+    rules = read_list(body.get("rules"), f"{place}.rules")
+    for i, rule in enumerate(rules):
         if not isinstance(rule, list | tuple) or len(rule) != 2:
             raise GrammarError("not a pair", place=f"{place}.rules[{i}]", expected="[pattern, format]")
-    return found
+    return rules

@@ -90,36 +90,36 @@ class NestedValues(RawValues):
         return seq(alt(body, *words), markers.node(end))
 
     def _body(self, parameter: Parameter, markers: Markers, schema: SchemaNode, rules: dict[str, RuleDef]) -> Node:
-        found = self._elements(parameter)
-        assert found is not None
+        elements = self._elements(parameter)
+        assert elements is not None
         written = []
-        for child in found.children:
+        for child in elements.children:
             check_name(child.key, self.patterns.parameter, place=child.place, hole="key")
             value = self._value(child, self.patterns.end_of(child.key), markers, schema, rules)
             lead = markers.node(self.opening), Text(child.key), markers.node(self.middle)
             written.append((child.key, child.required, seq(*lead, value)))
-        if found.is_list:
-            return repeat(written[0][2], found.least, found.most)
+        if elements.is_list:
+            return repeat(written[0][2], elements.least, elements.most)
         return arrange(written, None, EMPTY, "schema")
 
     def unwritable(self, parameter: Parameter, end: str, markers: Markers) -> tuple[ReportRow, ...]:
         return tuple(self._rows(parameter, end, markers, set()))
 
     def _rows(self, parameter: Parameter, end: str, markers: Markers, seen: set[int]) -> Iterator[ReportRow]:
-        found = self._elements(parameter)
-        if found is None:
+        elements = self._elements(parameter)
+        if elements is None:
             yield from super().unwritable(parameter, end, markers)
         elif id(parameter.schema) not in seen:
             seen.add(id(parameter.schema))
-            for child in found.children:
+            for child in elements.children:
                 yield from self._rows(child, self.patterns.end_of(child.key), markers, seen)
 
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
-        found = self._elements(parameter)
-        if found is None or not isinstance(value, Mapping | list | tuple):
+        elements = self._elements(parameter)
+        if elements is None or not isinstance(value, Mapping | list | tuple):
             return super().render(value, parameter, end)
         pairs = value.items() if isinstance(value, Mapping) else ((self.item, item) for item in value)
-        children = {child.key: child for child in found.children}
+        children = {child.key: child for child in elements.children}
         out = ""
         for key, inner in pairs:
             child, closing = children.get(key, Parameter(key, True, {})), self.patterns.end_of(key)

@@ -99,10 +99,10 @@ class ParameterList:
             end = patterns.tail_of(tool.name) + form.call_end
             if keys is None or not end.strip():
                 return ()
-            lead, known = until(patterns.call, "parameters"), {"name": tool.name}
+            lead, values = until(patterns.call, "parameters"), {"name": tool.name}
             followers = ("",) if isinstance(lead[-1], str) else (patterns.opening, end)
             for text, to in zip(followers, (inside if len(followers) == 1 else keys, 0), strict=False):
-                name = lead_texts(markers, (*lead, text), known)
+                name = lead_texts(markers, (*lead, text), values)
                 if not name:
                     return ()
                 table.chain(0, name, to)
@@ -142,7 +142,7 @@ class ParameterList:
         taken = (signature(tool) for tool in tools)
         extra = not patterns.closing  # an end that repeats the key is not a constant text
         parameters = (
-            p for found in taken for p in (*found.parameters, found.extra if extra else None) if p is not None
+            p for function in taken for p in (*function.parameters, function.extra if extra else None) if p is not None
         )
         ends = dict.fromkeys(patterns.end_of(p.key) for p in parameters if coding.is_raw(p) or quote is not None)
         return tuple(ends) if quote is None else (str(quote), *ends)
@@ -169,7 +169,7 @@ class ParameterList:
     def unwritable(self, form: ToolCallFormat, tool: Tool, markers: Markers) -> tuple[ReportRow, ...]:
         patterns, coding = self.patterns(form), self.coding(form)
         rows = (coding.unwritable(p, patterns.end_of(p.key), markers) for p in signature(tool).parameters)
-        return tuple(row for found in rows for row in found)
+        return tuple(row for of_function in rows for row in of_function)
 
     def _arguments(
         self, form: ToolCallFormat, patterns: ArgumentPatterns, tool: Tool, markers: Markers, schema: SchemaNode

@@ -67,22 +67,22 @@ def types(schema: Any, root: Mapping[str, Any], depth: int = 0) -> frozenset[str
         return frozenset()
     if not isinstance(schema, Mapping) or depth > _DEPTH:
         return ALL_TYPES
-    found = ALL_TYPES
+    allowed = ALL_TYPES
     if "type" in schema:
         named = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-        found &= {"number" if name == "integer" else name for name in named}
+        allowed &= {"number" if name == "integer" else name for name in named}
         if schema.get("nullable") is True:
-            found |= {"null"}
+            allowed |= {"null"}
     if "enum" in schema:
-        found &= {type_of(value) for value in schema["enum"]}
+        allowed &= {type_of(value) for value in schema["enum"]}
     if "const" in schema:
-        found &= {type_of(schema["const"])}
+        allowed &= {type_of(schema["const"])}
     for key in ("anyOf", "oneOf"):
         if schema.get(key):
-            found &= frozenset().union(*(types(option, root, depth + 1) for option in schema[key]))
+            allowed &= frozenset().union(*(types(option, root, depth + 1) for option in schema[key]))
     for inner in schema.get("allOf", ()):
-        found &= types(inner, root, depth + 1)
-    return found
+        allowed &= types(inner, root, depth + 1)
+    return allowed
 
 
 def is_whole(schema: Any, root: Mapping[str, Any], depth: int = 0) -> bool:
@@ -113,22 +113,22 @@ def strings(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Regular:
         return ALL
     if "string" not in types(schema, root):
         return words(())
-    found = ALL
+    allowed = ALL
     if "const" in schema:
-        found = inter(found, words([schema["const"]]))
+        allowed = inter(allowed, words([schema["const"]]))
     if "enum" in schema:
-        found = inter(found, words([value for value in schema["enum"] if isinstance(value, str)]))
+        allowed = inter(allowed, words([value for value in schema["enum"] if isinstance(value, str)]))
     if "minLength" in schema or "maxLength" in schema:
-        found = inter(found, rep(ANY, int(schema.get("minLength", 0)), _whole(schema.get("maxLength"))))
+        allowed = inter(allowed, rep(ANY, int(schema.get("minLength", 0)), _whole(schema.get("maxLength"))))
     if isinstance(schema.get("pattern"), str):
-        found = inter(found, _pattern(schema["pattern"]))
+        allowed = inter(allowed, _pattern(schema["pattern"]))
     for key in ("anyOf", "oneOf"):
         if schema.get(key):
             options = [option for option in schema[key] if "string" in types(option, root)]
-            found = inter(found, alt(*(strings(option, root, depth + 1) for option in options)))
+            allowed = inter(allowed, alt(*(strings(option, root, depth + 1) for option in options)))
     for inner in schema.get("allOf", ()):
-        found = inter(found, strings(inner, root, depth + 1))
-    return found
+        allowed = inter(allowed, strings(inner, root, depth + 1))
+    return allowed
 
 
 def _whole(value: Any) -> int | None:

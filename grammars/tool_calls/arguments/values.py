@@ -180,10 +180,10 @@ class RawValues:
 
 def one_of(options: Iterable[Node], parameter: Parameter) -> Node:
     """Return a choice of the options for a parameter's value; raises `SchemaError` without an option."""
-    found = tuple(options)
-    if not found:
+    distinct = tuple(options)
+    if not distinct:
         raise SchemaError("unsatisfiable schema: no value satisfies it", place=parameter.place)
-    return alt(*found)
+    return alt(*distinct)
 
 
 class DelimitedValues(RawValues):
@@ -246,9 +246,9 @@ def marked(reader: Reader, text: str) -> str:
 def _read_text(reader: Reader, end: str) -> ReadStep:
     """Read text up to and including ``end`` and emit it as a JSON string while it arrives."""
     reader.arguments('"')
-    found = ""
-    while not found:
-        text, found = yield from reader.pieces_until(*_ends(end))
+    delimiter = ""
+    while not delimiter:
+        text, delimiter = yield from reader.pieces_until(*_ends(end))
         reader.arguments(json_string(text)[1:-1])
     reader.arguments('"')
 
@@ -260,15 +260,15 @@ def _ends(end: str) -> tuple[str, ...]:
 
 def _read_whole(reader: Reader, parameter: Parameter, end: str) -> ReadStep:
     try:
-        text, found = yield from reader.until(*_ends(end))
+        text, delimiter = yield from reader.until(*_ends(end))
     except OutputEnded:
         reader.arguments(reader.take(len(reader.ahead_all())))  # cut off: emit the text unchanged
         raise
     is_json = "string" not in parameter.types or parameter.strings != ALL
     while is_json and is_inside_string(text) and _literal(text.strip()) is _NO_VALUE:
-        text += found
+        text += delimiter
         try:  # a string in JSON may contain the end
-            more, found = yield from reader.until(*_ends(end))
+            more, delimiter = yield from reader.until(*_ends(end))
         except OutputEnded:
             break
         text += more

@@ -158,9 +158,9 @@ _ANY = Parameter("", True, {})
 
 def _stream_string(reader: Reader, quote: str) -> ReadStep:
     reader.arguments('"')
-    found = ""
-    while not found:
-        text, found = yield from reader.pieces_until(quote)
+    delimiter = ""
+    while not delimiter:
+        text, delimiter = yield from reader.pieces_until(quote)
         reader.arguments(json_string(text)[1:-1])
     reader.arguments('"')
 

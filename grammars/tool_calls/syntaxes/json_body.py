@@ -72,18 +72,18 @@ def json_body(form: ToolCallFormat) -> JsonBody:
 def _read_pattern(pattern: str) -> JsonBody:
     marks = {"name": "\ue000", "arguments": '"\ue001"', "id": "\ue002", "index": "\ue003"}
     try:
-        found = dict(_paths(_loaded(pattern, marks), ()))
+        paths = dict(_paths(_loaded(pattern, marks), ()))
     except (ValueError, KeyError) as error:
         raise ModelError(f"the body is not a JSON object with holes: {error}", place=pattern) from None
-    if "\ue001" not in found or "\ue000" not in found:
+    if "\ue001" not in paths or "\ue000" not in paths:
         raise ModelError("the body lacks $name or $arguments", place=pattern)
-    name: tuple[str, ...] | None = found["\ue000"]
+    name: tuple[str, ...] | None = paths["\ue000"]
     if name is not None and name and name[-1] == "\ue000":
         name = None
-    arguments = tuple("" if key == "\ue000" else key for key in found["\ue001"])
+    arguments = tuple("" if key == "\ue000" else key for key in paths["\ue001"])
     order = [part.name for part in parse_pattern(pattern) if isinstance(part, Hole)]
     id_is_last = "id" in order and order.index("id") > order.index("arguments")
-    return JsonBody(pattern, name, arguments, found.get("\ue002", found.get("\ue003")), id_is_last)
+    return JsonBody(pattern, name, arguments, paths.get("\ue002", paths.get("\ue003")), id_is_last)
 
 
 #: Placeholder for a call's index that the object holds as a number.

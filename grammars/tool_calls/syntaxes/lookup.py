@@ -39,9 +39,9 @@ SYNTAXES: Mapping[str, ToolSyntax] = {
 
 def syntax(id: str) -> ToolSyntax:
     """The syntax with this id; raises `ModelError` naming the known ids."""
-    found = SYNTAXES.get(id)
-    if found is None:
+    tool_syntax = SYNTAXES.get(id)
+    if tool_syntax is None:
         raise ModelError(
             f"there is no tool-call syntax {id!r}", place="tool_calls.syntax", expected=", ".join(SYNTAXES)
         )
-    return found
+    return tool_syntax

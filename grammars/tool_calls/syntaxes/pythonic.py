@@ -149,13 +149,13 @@ def _read_literal(reader: Reader, parameter: Parameter, prefix: str, quote: str)
     """Read a raw string, or one in three quotes; emit it as a string if the schema allows one, else as its value."""
     reader.take(len(prefix + quote))
     closing = re.compile(rf"(?s)((?:[^\\]|\\.)*?){quote}")
-    while (found := closing.match(reader.ahead_all())) is None:
+    while (closing_match := closing.match(reader.ahead_all())) is None:
         yield from reader.more()
-    reader.take(found.end())
+    reader.take(closing_match.end())
     try:
-        value = str(ast.literal_eval(prefix + quote + found[1] + quote))
+        value = str(ast.literal_eval(prefix + quote + closing_match[1] + quote))
     except (ValueError, SyntaxError):
-        value = found[1]
+        value = closing_match[1]
     reader.arguments(json_string(value) if "string" in parameter.types else json_text(value, parameter))
 
 
@@ -178,8 +178,8 @@ def _string_piece(reader: Reader, quote: str) -> Generator[None, None, tuple[str
     """Read a piece of a string; return it unescaped, and the quote that ends what follows: "" at the end."""
     while True:
         text = reader.ahead_all()
-        found = re.search(rf"[\\{quote}]", text)
-        end = found.start() if found else len(text)
+        match = re.search(rf"[\\{quote}]", text)
+        end = match.start() if match else len(text)
         if end:
             return reader.take(end), quote
         if not text:

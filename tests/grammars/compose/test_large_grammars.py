@@ -7,6 +7,7 @@ Work is bounded by counting, so no test looks at a clock: what is not bounded he
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -98,6 +99,17 @@ def test_what_comes_to_something_endless_is_refused_with_its_place(engine: Engin
     parts, message = ENDLESS[name]
     with pytest.raises((GrammarError, LimitExceeded), match=f"(?s){message}"):
         plan_of(engine, **parts)
+
+
+@pytest.mark.parametrize("name", ["nested repeats", "anchored", "letters", "custom regex", "regex of a tag"])
+def test_no_text_of_something_endless_is_spelled_out(engine: Engine, name: str):
+    tracemalloc.start()
+    try:
+        with pytest.raises((GrammarError, LimitExceeded)):
+            plan_of(engine, **ENDLESS[name][0])
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
 
 
 BEYOND: dict[str, tuple[dict[str, Any], str]] = {
