@@ -30,7 +30,9 @@ def serve_rows(run: DeviceRun, seconds: float) -> Iterator[Sequence[object]]:
     for rows in sizes:
         task = prose_task(guide, rows, steps)
         inputs = task.inputs.to(run.device)
-        config = GenerationConfig(do_sample=False, max_new_tokens=steps, eos_token_id=-1, pad_token_id=guide.context.pad_id)
+        config = GenerationConfig(
+            do_sample=False, max_new_tokens=steps, eos_token_id=-1, pad_token_id=guide.context.pad_id
+        )
         timed: dict[str, Callable[[], float]] = {
             "plain": lambda inputs=inputs, config=config: run.timed(
                 lambda: guide.model.generate(**inputs, generation_config=config)

@@ -319,8 +319,8 @@ def first_chunk(text: str) -> str:
 
 def last_chunk(text: str) -> str:
     """Return what stands together at the end of a delimiter; ``text`` itself if it is only white space."""
-    found = _CHUNKS.findall(text)
-    return found[-1] if found else text
+    chunks = _CHUNKS.findall(text)
+    return chunks[-1] if chunks else text
 
 
 def _overlap(text: str, pattern: str, begin: int) -> int:

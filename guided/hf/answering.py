@@ -42,8 +42,8 @@ def rows_of(
     if asked.retries:
         raise RequestError("only guide.chat and guide.run ask again", place="retries", expected="0")
     if (chats is None) == (asked.prompt is None):
-        found, name = "neither" if chats is None else "both", "messages" if is_one else "chats"
-        raise RequestError(f"{found} of {name} and prompt", place=place, expected="one of them")
+        given, name = "neither" if chats is None else "both", "messages" if is_one else "chats"
+        raise RequestError(f"{given} of {name} and prompt", place=place, expected="one of them")
     if asked.prompt is None and not _is_encoded(chats):
         chats = [chats] if is_one else chats
         num = len(chats) if isinstance(chats, Sequence) else 0

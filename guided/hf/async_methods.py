@@ -61,14 +61,14 @@ class WorkerThread:
 
     async def result(self, steps: Generator[Any, None, T]) -> T:
         """Return what ``steps`` returns, run in the thread a step at a time."""
-        found: list[T] = []
+        results: list[T] = []
 
         def kept() -> Generator[Any, None, None]:
-            found.append((yield from steps))
+            results.append((yield from steps))
 
         async for _ in self.iterate(kept()):
             pass
-        return found[0]
+        return results[0]
 
 
 class AsyncStream(Generic[T_parsed]):
@@ -243,8 +243,8 @@ class AsyncMethods(AnswerMethods):
             try:
                 next(whole)
             except StopIteration as end:
-                found: dict[str, Any] = end.value
-                return found
+                response: dict[str, Any] = end.value
+                return response
 
     async def acomplete(
         self,

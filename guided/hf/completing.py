@@ -85,8 +85,8 @@ class WrittenText:
         for r, answer in enumerate(self._generation.answers):
             waiting = self._waiting[r]
             waiting.append((len(answer.tokens), answer.finish() if is_last else answer.read()))
-            known = None if is_last else self._generation.num_recorded(r)
-            while waiting and (known is None or waiting[0][0] <= known):
+            num_recorded = None if is_last else self._generation.num_recorded(r)
+            while waiting and (num_recorded is None or waiting[0][0] <= num_recorded):
                 chunks += self._of(r, *waiting.pop(0))
         return chunks
 

@@ -115,9 +115,9 @@ class Guide(AsyncMethods):
 
     def __copy__(self) -> Guide:
         """Return a guide of the same model, tokenizer, engine and caches, none of which is copied."""
-        found = object.__new__(type(self))
-        vars(found).update(vars(self))
-        return found
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
 
     def __deepcopy__(self, memo: object) -> Guide:
         return self.__copy__()

@@ -53,16 +53,16 @@ def hidden_states(
 def _index(at: object, size: int) -> int:
     """Return the index ``at`` of ``size`` tokens, counted from the first."""
     try:
-        found = index(at)  # type: ignore[arg-type]
+        place = index(at)  # type: ignore[arg-type]
     except TypeError:
-        found = size
-    if isinstance(at, bool) or not -size <= found < size:
+        place = size
+    if isinstance(at, bool) or not -size <= place < size:
         raise RequestError(
             f"{shown(at)} is out of range",
             place="positions",
             expected=f"indices of the answer's {size} tokens, negative ones from its end",
         )
-    return found % size
+    return place % size
 
 
 def _check_message(message: object, chat: Sequence[int], kind: object) -> None:

@@ -280,7 +280,9 @@ def _check_attribute(attribute: Attribute) -> None:
     if attribute.name not in (*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES):
         attributes = ", ".join((*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES))
         line, column = attribute.at
-        raise GrammarError(f"there is no attribute {shown(attribute.name)}", line=line, column=column, expected=attributes)
+        raise GrammarError(
+            f"there is no attribute {shown(attribute.name)}", line=line, column=column, expected=attributes
+        )
     if attribute.name == "suffix":
         if attribute.value is None or isinstance(attribute.value, str):
             raise _refuse("suffix= needs a literal, a regex or a terminal", attribute.at, 'write suffix="..."')

@@ -55,5 +55,5 @@ def last_columns(seen: list[torch.Tensor], keep: int) -> torch.Tensor | None:
     """Return the last ``keep`` columns of the newest states, without the memory of the others; None of no states."""
     if not seen:
         return None
-    found = seen[-1][:, -keep:]
-    return found if found.untyped_storage().nbytes() == found.nbytes else found.clone()
+    columns = seen[-1][:, -keep:]
+    return columns if columns.untyped_storage().nbytes() == columns.nbytes else columns.clone()

@@ -74,12 +74,14 @@ class PackedRow:
         keys, values = stored[0][None, :, begin:end], stored[1][None, :, begin:end]
         heads, size = query.shape[0], query.shape[2]
         if count == 1:  # the queries of a group stand side by side: no keys are repeated
-            own = query[:, self.start].reshape(1, keys.shape[1], -1, size)
-            return scaled_dot_product_attention(own, keys, values, scale=scale).reshape(1, heads, -1)
-        own = query[None, :, self.start : self.start + count]
-        mask = None if self.length == 0 and (window is None or end <= window) else self._mask(begin, window, own.device)
+            part = query[:, self.start].reshape(1, keys.shape[1], -1, size)
+            return scaled_dot_product_attention(part, keys, values, scale=scale).reshape(1, heads, -1)
+        part = query[None, :, self.start : self.start + count]
+        mask = (
+            None if self.length == 0 and (window is None or end <= window) else self._mask(begin, window, part.device)
+        )
         return scaled_dot_product_attention(
-            own, keys, values, mask, is_causal=mask is None, scale=scale, enable_gqa=heads > keys.shape[1]
+            part, keys, values, mask, is_causal=mask is None, scale=scale, enable_gqa=heads > keys.shape[1]
         )[0].transpose(0, 1)
 
     def _mask(self, begin: int, window: int | None, device: torch.device) -> torch.Tensor:

@@ -86,14 +86,14 @@ class PackedKV(CachedRows):
         return mask if kinds is None else dict.fromkeys(kinds, mask)
 
     @staticmethod
-    def _rectangle(found: torch.Tensor, wanted: Sequence[int], most: int) -> torch.Tensor:
+    def _rectangle(columns: torch.Tensor, wanted: Sequence[int], most: int) -> torch.Tensor:
         """Return columns ``[n, size]`` of all rows as ``[rows, most, size]``, right-aligned; others mean nothing."""
         if all(n == most for n in wanted):
-            return found.view(len(wanted), most, -1)
-        out = found.new_empty((len(wanted) * most, found.shape[-1]))
+            return columns.view(len(wanted), most, -1)
+        out = columns.new_empty((len(wanted) * most, columns.shape[-1]))
         places = [(r + 1) * most - n + i for r, n in enumerate(wanted) for i in range(n)]
         if places:
-            out.index_copy_(0, on_device(places, torch.long, found.device), found)
+            out.index_copy_(0, on_device(places, torch.long, columns.device), columns)
         return out.view(len(wanted), most, -1)
 
     def select(self, rows: Sequence[int]) -> None:
@@ -120,8 +120,8 @@ class PackedKV(CachedRows):
 
     def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
         """Append rows: copies of the beginnings of rows that were taken out, or empty ones (see `KVCache`)."""
-        self._rows += [PackedRow() if found is None else self._copied(*found, room) for found in prefixes]
-        self.ids += [[] if found is None else list(found[0].ids[: found[1]]) for found in prefixes]
+        self._rows += [PackedRow() if prefix is None else self._copied(*prefix, room) for prefix in prefixes]
+        self.ids += [[] if prefix is None else list(prefix[0].ids[: prefix[1]]) for prefix in prefixes]
 
     @staticmethod
     def _copied(taken: TakenRow, length: int, room: int = 0) -> PackedRow:

@@ -37,13 +37,13 @@ def packs(model: Any, *, is_even: bool = False) -> bool:
 
     ``is_even``: in all steps each row feeds one token, and the rows are about as long.
     """
-    found = _packs.setdefault(model, {})
+    verdicts = _packs.setdefault(model, {})
     key = (attention_of(model), model.dtype, str(model.device), model.training)
-    if key not in found:
+    if key not in verdicts:
         why = why_not_packed(model)
-        found[key] = (False, False) if why else _is_faster(model)
-        log.info("%s: %s", type(model).__name__, f"rows are fed as rectangles, {why}" if why else _SAID[found[key]])
-    return found[key][0 if is_even else 1]
+        verdicts[key] = (False, False) if why else _is_faster(model)
+        log.info("%s: %s", type(model).__name__, f"rows are fed as rectangles, {why}" if why else _SAID[verdicts[key]])
+    return verdicts[key][0 if is_even else 1]
 
 
 #: Whether plain steps are faster packed, and those with a piece of a prompt.

@@ -49,15 +49,15 @@ class Abilities:
 def abilities_of(model: Any) -> Abilities:
     """Return the abilities of ``model``, tested once per model, attention, dtype and device; log those it lacks."""
     try:
-        found = _abilities.setdefault(model, {})
+        abilities = _abilities.setdefault(model, {})
         key = (attention_of(model), model.dtype, str(model.device), model.training)
     except (TypeError, AttributeError):
         return Abilities(notes=("the object passed as a model is not one of transformers: decoded step by step",))
-    if key not in found:
-        found[key] = _test(model)
-        for note in found[key].notes:
+    if key not in abilities:
+        abilities[key] = _test(model)
+        for note in abilities[key].notes:
             log.warning("%s", note)
-    return found[key]
+    return abilities[key]
 
 
 def attention_of(model: Any) -> str:
@@ -111,9 +111,9 @@ def _test(model: Any) -> Abilities:
 
 def _turns_by_length(config: Any) -> bool:
     """Whether rotary angles depend on how long the text is, so that a kept state is wrong in a longer one."""
-    found = [getattr(config, name, None) or {} for name in ("rope_parameters", "rope_scaling")]
-    found += [part for rope in found if isinstance(rope, dict) for part in rope.values() if isinstance(part, dict)]
-    kinds = {rope.get(key) for rope in found if isinstance(rope, dict) for key in ("rope_type", "type")}
+    ropes = [getattr(config, name, None) or {} for name in ("rope_parameters", "rope_scaling")]
+    ropes += [part for rope in ropes if isinstance(rope, dict) for part in rope.values() if isinstance(part, dict)]
+    kinds = {rope.get(key) for rope in ropes if isinstance(rope, dict) for key in ("rope_type", "type")}
     return not kinds.isdisjoint({"longrope", "dynamic"})
 
 

@@ -82,8 +82,8 @@ class AssistantDrafts:
             allowed = [everything if mask is None else bool_mask(mask.words, scores.shape[-1]) for mask in masks]
             scores.masked_fill_(~torch.stack(allowed).to(scores.device), float("-inf"))
         chances, tokens = scores.softmax(dim=-1).max(dim=-1)
-        found = zip(growing, tokens.tolist(), chances.tolist(), strict=True)
-        return {i: (token, chance) for i, token, chance in found if chance > 0}  # false where it is not a number
+        guesses = zip(growing, tokens.tolist(), chances.tolist(), strict=True)
+        return {i: (token, chance) for i, token, chance in guesses if chance > 0}  # false where it is not a number
 
     # -- the rows of the cache
 

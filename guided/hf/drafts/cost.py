@@ -37,12 +37,12 @@ def relative_cost(assistant: Any, model: Any) -> float:
 
 def _seconds(model: Any) -> dict[int, float]:
     """Return the seconds of a forward by its columns."""
-    found = _seconds_of.setdefault(model, {})
+    seconds = _seconds_of.setdefault(model, {})
     config = model.config.get_text_config(decoder=True)
     key = (str(getattr(config, "_attn_implementation", "")), model.dtype, str(model.device))
-    if key not in found:
-        found[key] = _measured(model)
-    return found[key]
+    if key not in seconds:
+        seconds[key] = _measured(model)
+    return seconds[key]
 
 
 def interpolated(seconds: dict[int, float]) -> Cost:

@@ -83,7 +83,7 @@ class _Row:
         both = self.text[-1:] + self._engine.token_bytes(token)[:1]
         return end, len(both) == 2 and _WORD.fullmatch(both) is not None
 
-    def found(self, trial: DraftTrial, most: int) -> tuple[list[int], int]:
+    def continuation(self, trial: DraftTrial, most: int) -> tuple[list[int], int]:
         """Return up to ``most`` tokens that followed an earlier occurrence of an end, the first one legal, and the end.
 
         No tokens where there is none.
@@ -204,7 +204,7 @@ class PromptLookup:
 
     def _guess(self, row: _Row, trial: DraftTrial) -> bool:
         """Look up and guess; return whether to look up again: all was taken, or a guess that forces others."""
-        tokens, end = row.found(trial, self._most - len(trial.draft.guesses))
+        tokens, end = row.continuation(trial, self._most - len(trial.draft.guesses))
         for token in tokens:
             kind = row.kind(end, token)
             right, tried = row.rates[kind]

@@ -86,10 +86,10 @@ def _check_tokens(assistant: Engine, model: Engine) -> None:
     if assistant is model or assistant in compared:
         return
     for token in range(max(assistant.vocab_size, model.vocab_size)):
-        found, right = (engine.token_bytes(token) for engine in (assistant, model))
-        if found != right:
+        assistant_bytes, right = (engine.token_bytes(token) for engine in (assistant, model))
+        if assistant_bytes != right:
             raise RequestError(
-                f"token {token} is {shown(found)} for the assistant, {shown(right)} for the model",
+                f"token {token} is {shown(assistant_bytes)} for the assistant, {shown(right)} for the model",
                 place="assistant_model",
                 expected="a model with the same vocabulary",
                 hint=_HINT,

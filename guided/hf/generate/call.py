@@ -172,7 +172,7 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
         end_cut_rows(context, inputs.session, output, rows, generated, inputs.num_rows)
-    found: list[Message] = []
+    messages: list[Message] = []
     for r, (row, tokens) in enumerate(zip(rows, generated, strict=True)):
         p = r // expand
         prompt = Prompt(inputs.prompt_ids[p], inputs.chats[p])
@@ -183,8 +183,8 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
         notes = message.notes
         if isinstance(plans[p], Plan) and row is None:
             notes += ("nothing guided this text: generate was called without the arguments of guide.batch",)
-        found.append(replace(message, prompt=prompt, notes=notes))
-    return found
+        messages.append(replace(message, prompt=prompt, notes=notes))
+    return messages
 
 
 def parsed_answer(context: ModelContext, ids: Any, plan: RowPlan) -> Message:

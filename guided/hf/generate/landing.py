@@ -33,18 +33,18 @@ def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
     best, ids = scores.topk(min(_TRIED, scores.shape[-1]))
     first = scores.argmax(dim=-1, keepdim=True)  # of equal scores the first one
     # Doubles hold both exactly, so that the host waits once, whatever the number of rows.
-    for (r, row), found in zip(near.items(), torch.cat([best.double(), ids, first], dim=-1).tolist(), strict=True):
-        masked[r] = alone(row.fail, masked[r], _narrowed, row, masked[r], found)
+    for (r, row), numbers in zip(near.items(), torch.cat([best.double(), ids, first], dim=-1).tolist(), strict=True):
+        masked[r] = alone(row.fail, masked[r], _narrowed, row, masked[r], numbers)
     return masked
 
 
-def _narrowed(row: RowSequence, scores: torch.Tensor, found: list[float]) -> torch.Tensor:
-    """Return ``scores`` float ``[vocab]`` of a row; ``found`` are its best scores, their ids, and its own token."""
+def _narrowed(row: RowSequence, scores: torch.Tensor, numbers: list[float]) -> torch.Tensor:
+    """Return ``scores`` float ``[vocab]`` of a row; ``numbers`` are its best scores, their ids, and its own token."""
     assert row.landing is not None
     effort = row.landing.step_effort()
-    tried = len(found) // 2
-    best = [score for score in found[:tried] if score > -torch.inf]
-    ids, own = [int(i) for i in found[tried : tried + len(best)]], int(found[-1])
+    tried = len(numbers) // 2
+    best = [score for score in numbers[:tried] if score > -torch.inf]
+    ids, own = [int(i) for i in numbers[tried : tried + len(best)]], int(numbers[-1])
     safe = [i for i in ids if row.lands(i, effort, is_own=i == own)]
     # The path's next token is one of many: it stays only where nothing else is left.  Tokens that were not tried are
     # masked, also if all that were tried pass.

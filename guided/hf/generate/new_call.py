@@ -48,8 +48,8 @@ class Shown:
 
     def has_parents(self, ids: Ids) -> bool:
         """Whether each row of ``ids`` goes on from a row of the history."""
-        known = {row.tobytes() for row in self.ids}
-        return all(row.tobytes() in known for row in ids[:, : self.ids.shape[1]])
+        shown = {row.tobytes() for row in self.ids}
+        return all(row.tobytes() in shown for row in ids[:, : self.ids.shape[1]])
 
 
 def is_new_call(shown: Shown, prompts: Prompts, ids: Ids, *, is_step: bool) -> bool:

@@ -74,8 +74,8 @@ def _pads(
     """Return the ids that may be padding: those of the guide and the model's config, and the one that rows end with."""
     config = context.model.generation_config
     # without a pad token ``generate`` takes the first end
-    known = eos_ids(getattr(config, "pad_token_id", None)) or eos_ids(getattr(config, "eos_token_id", None))
-    pads = {context.pad_id, *known[:1]}
+    pad_ids = eos_ids(getattr(config, "pad_token_id", None)) or eos_ids(getattr(config, "eos_token_id", None))
+    pads = {context.pad_id, *pad_ids[:1]}
     for row, tokens in zip(rows, generated, strict=True):
         tail = tokens[row.num_tokens :] if row is not None else ()
         if row is not None and tail and tail.count(tail[0]) == len(tail) and _is_filling(context, session, row, tail):
@@ -104,7 +104,7 @@ def _left_over(session: Session, output: Any, rows: Sequence[Row | None], num_pr
     scores = getattr(output, "sequences_scores", None)
     if scores is not None:
         return {r for r, score in enumerate(scores.tolist()) if score < _NEVER_ENDED}
-    found: set[int] = set()
+    left_over: set[int] = set()
     count = len(candidates) // num_prompts
     for p in range(num_prompts):
         if not all(candidates[p * count : (p + 1) * count]):
@@ -112,8 +112,8 @@ def _left_over(session: Session, output: Any, rows: Sequence[Row | None], num_pr
         first = p * expand
         ended = [r for r in range(first, first + expand) if _has_ended(rows[r])]
         if ended and ended[0] == first:
-            found.update(range(ended[-1] + 1, first + expand))
-    return found
+            left_over.update(range(ended[-1] + 1, first + expand))
+    return left_over
 
 
 def _has_ended(row: Row | None) -> bool:

@@ -273,8 +273,8 @@ class Session:
         for p, tracker in enumerate(self._trackers):
             if tracker is not None:
                 first = p * expand
-                found = tracker.sync(histories[first : first + expand])
-                parents[first : first + expand] = [first + parent for parent in found]
+                moved = tracker.sync(histories[first : first + expand])
+                parents[first : first + expand] = [first + parent for parent in moved]
         self._line_up()
         if self._link is not None:
             self._link.permute(parents)
@@ -347,8 +347,8 @@ class Session:
         else:
             self.read(input_ids)
             done = self.is_done()
-        found = torch.from_numpy(np.array(done, dtype=np.bool_))
-        return found if input_ids.is_cpu else found.to(input_ids.device)
+        ended = torch.from_numpy(np.array(done, dtype=np.bool_))
+        return ended if input_ids.is_cpu else ended.to(input_ids.device)
 
     def _shows_next(self, input_ids: torch.Tensor, link: DeviceLink) -> bool:
         """Whether the last token of ``input_ids`` was chosen from the last scores: not where drafts were taken back."""
@@ -403,19 +403,19 @@ class Session:
             return [None] * len(generated)
         self.settle()
         count = len(generated) // len(self._trackers)
-        found: list[Row | None] = []
+        rows: list[Row | None] = []
         for r, history in enumerate(generated):
             tracker = self._trackers[r // count]
             if tracker is None:
-                found.append(None)
+                rows.append(None)
             elif count == len(tracker.rows) and tracker.rows[r % count].is_at(history):
-                found.append(tracker.rows[r % count])
+                rows.append(tracker.rows[r % count])
             else:
                 row = tracker.at(history)
                 if self.expand > 1 and isinstance(row.error, TokenRefused):
                     row.error.hint = "left over by a search that had fewer legal answers than rows to return"
-                found.append(row)
-        return found
+                rows.append(row)
+        return rows
 
 
 def _on_host(input_ids: torch.Tensor) -> Ids:

@@ -51,5 +51,5 @@ class LastStates:
     def around(self, number: int, position: int) -> torch.Tensor | None:
         """Return the states float ``[2, hidden size]`` before and at ``position`` of a row; None if one is missing."""
         pair = [self._found.get((number, place)) for place in (position - 1, position)]
-        found = [state for state in pair if state is not None]
-        return torch.stack(found) if len(found) == 2 else None
+        states = [state for state in pair if state is not None]
+        return torch.stack(states) if len(states) == 2 else None

@@ -37,8 +37,8 @@ def with_last_states(
     missing = {
         r: Wanted(token_ids_of(m), 2) for r, m in enumerate(messages) if m.token_ids and m.last_hidden_state is None
     }
-    found = states_of(model, list(missing.values()), batch_size=settings.max_prefill_batch_size, pool=pool)
-    pairs = dict(zip(missing, found, strict=True))
+    computed = states_of(model, list(missing.values()), batch_size=settings.max_prefill_batch_size, pool=pool)
+    pairs = dict(zip(missing, computed, strict=True))
     return [
         completed(message, r, partial(_filled, pairs[r], "prefill")) if r in pairs else message
         for r, message in enumerate(messages)
@@ -66,5 +66,5 @@ def token_ids_of(message: Message) -> tuple[int, ...]:
 
 def on_host(states: torch.Tensor) -> Vectors:
     """Return the states as numpy arrays, float32, or float64 of a model in float64."""
-    found: Vectors = (states if states.dtype == torch.float64 else states.float()).cpu().numpy()
-    return found
+    vectors: Vectors = (states if states.dtype == torch.float64 else states.float()).cpu().numpy()
+    return vectors

@@ -37,10 +37,10 @@ def states_of(
     """
     abilities = abilities_of(model)
     size = batch_size if abilities.ragged else 1
-    found: dict[int, torch.Tensor] = {}
+    states: dict[int, torch.Tensor] = {}
     for group in _groups([len(text.ids) for text in wanted], size):
-        found |= zip(group, _states(model, abilities, [wanted[i] for i in group], pool), strict=True)
-    return [found[i] for i in range(len(wanted))]
+        states |= zip(group, _states(model, abilities, [wanted[i] for i in group], pool), strict=True)
+    return [states[i] for i in range(len(wanted))]
 
 
 def _groups(lengths: Sequence[int], size: int) -> list[list[int]]:
@@ -77,8 +77,8 @@ def _states(model: Any, abilities: Abilities, wanted: Sequence[Wanted], pool: Pr
                 hint="pass the model as it was before it was compiled",
             )
         columns.append(cache.hidden)
-    found = torch.cat(columns, dim=1)
-    return [found[r, found.shape[1] - text.num_states :] for r, text in enumerate(wanted)]
+    states = torch.cat(columns, dim=1)
+    return [states[r, states.shape[1] - text.num_states :] for r, text in enumerate(wanted)]
 
 
 def _pieces(chunks: Sequence[list[int]], count: int, most: int) -> Iterator[tuple[list[list[int]], int]]:

@@ -27,14 +27,14 @@ def check_hidden_states(model: Any) -> None:
     """
     key = (str(getattr(model, "dtype", "")), str(getattr(model, "device", "")))
     try:
-        found = _faults.setdefault(model, {})
+        faults = _faults.setdefault(model, {})
     except TypeError:
-        found = {}
-    if key not in found:
-        found[key] = _fault(model)
-    if found[key]:
+        faults = {}
+    if key not in faults:
+        faults[key] = _fault(model)
+    if faults[key]:
         raise ModelError(
-            f"{type(model).__name__}: {found[key]}",
+            f"{type(model).__name__}: {faults[key]}",
             place="return_last_hidden_state",
             expected="a decoder whose output embeddings are fed its last hidden state",
         )
@@ -69,5 +69,5 @@ def _states(model: Any, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return out.hidden_states[-1].float(), seen[-1].float()
 
 
-def _difference(found: torch.Tensor, right: torch.Tensor) -> float:
-    return float((found - right).abs().max() / right.abs().max())
+def _difference(states: torch.Tensor, right: torch.Tensor) -> float:
+    return float((states - right).abs().max() / right.abs().max())

@@ -210,12 +210,12 @@ class Generation:
         settings, context = self._drafts, self.context
         if settings is None:
             return None
-        found: Drafts | str = prepared.off or "; ".join(abilities_of(context.model).notes)
+        drafts: Drafts | str = prepared.off or "; ".join(abilities_of(context.model).notes)
         if not isinstance(cache, AppendKV | StepKV):
-            found = drafts_of(settings, context.model, context.engine, self.answers, self.inputs.prompt_ids)
-        if isinstance(found, Drafts):
-            return found
-        self._notes += (f"no drafts: {found}",)
+            drafts = drafts_of(settings, context.model, context.engine, self.answers, self.inputs.prompt_ids)
+        if isinstance(drafts, Drafts):
+            return drafts
+        self._notes += (f"no drafts: {drafts}",)
         say_once(context.model, self._notes[-1])
         return None
 
@@ -248,11 +248,11 @@ class Generation:
 
     def messages(self) -> list[Message]:
         """Return the message of each of ``choices``."""
-        found = [self._message(r) for r in range(len(self.rows))]
+        messages = [self._message(r) for r in range(len(self.rows))]
         if self._hidden is not None:
             pool = self.context.pool if self._reuse else None
-            found = with_last_states(self.context.model, found, self._hidden, pool=pool, states=self._states)
-        return [found[r] for r in self.choices]
+            messages = with_last_states(self.context.model, messages, self._hidden, pool=pool, states=self._states)
+        return [messages[r] for r in self.choices]
 
     def _message(self, r: int) -> Message:
         row = self.loop_rows[r]

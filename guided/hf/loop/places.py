@@ -55,9 +55,9 @@ class Places:
             self.active = [row for row in self.active if row.needs_forward]
             self.cache.select([i for i in range(len(self.cache)) if i not in gone])
         self.waiting = deque(row for row in self.waiting if row.needs_forward)
-        found: list[LoopRow] = []
+        left: list[LoopRow] = []
         for row in first_ones:
-            found += [one for one in (row, *row.twins) if not one.needs_forward]
+            left += [one for one in (row, *row.twins) if not one.needs_forward]
             twins = [twin for twin in row.twins if twin.needs_forward]
             row.twins = [twin for twin in twins if twin.feeds_last == twin.began_open]
             self.waiting.extendleft(twin for twin in twins if twin not in row.twins)  # it failed, and needs less now
@@ -65,7 +65,7 @@ class Places:
                 first, *first.twins = row.twins  # one of them is computed in its stead
                 row.twins = ()
                 self.waiting.appendleft(first)
-        return found
+        return left
 
     def _keep(self, place: int, *, is_last: bool = True) -> None:
         row = self.active[place]
@@ -124,8 +124,8 @@ class Places:
         filling = [(one, ids) for one, ids in zip(self.active, self.cache.ids, strict=False) if one.is_filling]
         for other, ids in (*filling, *((one, []) for one in chosen)):
             if reuse is not None and reuse.shares_with(other.reuse):
-                known = num_common(ids, wanted)
-                if num_common([*ids, *other.chunk], wanted) > known + _MARGIN:
+                num_shared = num_common(ids, wanted)
+                if num_common([*ids, *other.chunk], wanted) > num_shared + _MARGIN:
                     return True
         return False
 
@@ -135,15 +135,15 @@ class Places:
         if reuse is None:
             return None
         wanted = row.chunk[: -max(1, row.num_columns, *(twin.num_columns for twin in row.twins))]
-        found = reuse.prefix(wanted, is_whole=isinstance(self.cache, AppendKV))
+        prefix = reuse.prefix(wanted, is_whole=isinstance(self.cache, AppendKV))
         sizes = [
             num_common(ids, wanted) if reuse.shares_with(other.reuse) else 0
             for ids, other in zip(self.cache.ids, self.active, strict=True)
         ]
         size = max(sizes, default=0)
-        if size > (found[1] if found is not None else 0):
+        if size > (prefix[1] if prefix is not None else 0):
             return self.cache.take(sizes.index(size), copy=False), size
-        return found
+        return prefix
 
     # -- prompts
 

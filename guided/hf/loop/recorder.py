@@ -57,8 +57,8 @@ class Recorder:
         ]
         columns = [torch.cat(column) for column in zip(*parts, strict=True)]
         now = time.perf_counter()
-        for row, *found in zip(rows, *columns, strict=True):
-            self._tokens[row].append((found[0], found[1], found[2]))
+        for row, *values in zip(rows, *columns, strict=True):
+            self._tokens[row].append((values[0], values[1], values[2]))
             self._times[row].append(now)
 
     def _rows(

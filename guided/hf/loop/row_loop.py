@@ -265,8 +265,8 @@ class RowLoop:
         columns = [min(self._active[i].column, last) for i in places]
         if len(places) == len(logits) and min(columns) == last:
             return logits[:, -1].to(copy=True, dtype=torch.float32)
-        found = [on_device(part, torch.long, logits.device) for part in (places, columns)]
-        return logits[found[0], found[1]].float()
+        indices = [on_device(part, torch.long, logits.device) for part in (places, columns)]
+        return logits[indices[0], indices[1]].float()
 
     def _record_forced(self, logits: torch.Tensor, places: Sequence[int]) -> None:
         for i in places:
@@ -281,15 +281,15 @@ class RowLoop:
     def _processed(self, scores: torch.Tensor) -> torch.Tensor:
         """Return the scores after ``processors``."""
         for processor in self.processors if isinstance(self.cache, StepKV) else ():
-            found = processor(self._history(), scores)
-            if not isinstance(found, torch.Tensor) or found.shape != scores.shape:
-                shape = list(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+            processed = processor(self._history(), scores)
+            if not isinstance(processed, torch.Tensor) or processed.shape != scores.shape:
+                shape = list(processed.shape) if isinstance(processed, torch.Tensor) else type(processed).__name__
                 raise ModelError(
                     f"{type(processor).__name__} made {shape} of scores {list(scores.shape)}",
                     place="logits processor",
                     expected="scores of the same shape",
                 )
-            scores = found
+            scores = processed
         return scores
 
     def _history(self, newest: torch.Tensor | None = None) -> torch.Tensor:
@@ -302,8 +302,8 @@ class RowLoop:
         marked = torch.add(tokens, sound.logical_not(), alpha=_UNSOUND)
         for criterion in self.criteria:
             marked |= criterion(self._history(tokens), None) * _ENDED
-        found: list[int] = self.masks.mark(marked).tolist()
-        return found
+        lists: list[int] = self.masks.mark(marked).tolist()
+        return lists
 
     def _commit(self, rows: Sequence[LoopRow], marked: Sequence[int], step: Step) -> None:
         """Commit the tokens of `_on_host` and those forced after them; all are then pending, and in ``step``."""

@@ -74,8 +74,8 @@ class RowMasks:
             sequence = rows[mask.row].sequence
             assert isinstance(sequence, RowSequence)
             if self._host is None:
-                found = marked[mask.row]
-                mask.overridden, mask.rescued, mask.unsound = (bool(found & effect) for effect in _EFFECTS)
+                effects = marked[mask.row]
+                mask.overridden, mask.rescued, mask.unsound = (bool(effects & effect) for effect in _EFFECTS)
             if mask.unsound or mask.error is not None:
                 sequence.fail(mask.error or not_numbers(f"row {sequence.row}"))
             else:

@@ -24,12 +24,12 @@ _FOREIGN = {"typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "top_h":
 def sampling_defaults(model: Any) -> dict[str, Any]:
     """Return the sampling fields that the model's generation config sets."""
     config = model.generation_config
-    found = {name: getattr(config, name, None) for name in _OURS}
-    if found["do_sample"]:
+    defaults = {name: getattr(config, name, None) for name in _OURS}
+    if defaults["do_sample"]:
         for name, neutral in _FOREIGN.items():
             if getattr(config, name, None) not in (None, neutral):
                 say_once(model, f"the model's generation config sets {name}, which is not applied here")
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in defaults.items() if value is not None}
 
 
 def row_samplings(

@@ -68,8 +68,8 @@ class Stream(Generic[T]):
     @property
     def partial(self) -> T | None:
         """The response format's value as far as it is final, None where nothing is: as ``message.partial``."""
-        found: T | None = self._generation.answers[0].partial()
-        return found
+        value: T | None = self._generation.answers[0].partial()
+        return value
 
     @property
     def message(self) -> Message[T]:

@@ -123,11 +123,11 @@ class Steps:
         counts = np.zeros((2, len(self._flags)), dtype=np.int64)
         scores: Any = [] if self._scores is None else self._scores[: self._num_steps].double().cpu().numpy()
         at = 0
-        for found in self._log:
-            if isinstance(found, list):
-                counts = counts[:, found]
+        for marks in self._log:
+            if isinstance(marks, list):
+                counts = counts[:, marks]
                 continue
-            is_masked, bound, highest = found
+            is_masked, bound, highest = marks
             best, top = scores[at]
             dead = best <= bound
             counts += is_masked & np.stack([top > np.where(dead, highest, best), dead & (top == top)])
@@ -297,8 +297,8 @@ class DeviceLink:
         highest = best.masked_fill(dead, RESCUE)
         if self._steps.has_ends:
             highest.masked_fill_(dead & (self._packed[:, self._ends.start] >= 0), RESCUE / 2)
-        for found, effect in ((top > highest, OVERRIDDEN), (dead > self._unsound, RESCUED), (self._unsound, UNSOUND)):
-            tokens = torch.add(tokens, found, alpha=effect)
+        for is_so, effect in ((top > highest, OVERRIDDEN), (dead > self._unsound, RESCUED), (self._unsound, UNSOUND)):
+            tokens = torch.add(tokens, is_so, alpha=effect)
         return tokens
 
     def permute(self, parents: Sequence[int]) -> None:

@@ -211,14 +211,14 @@ def _ids(words: Words, width: int) -> list[int] | _Ids:
     """Return the ids below ``width`` whose bits are set; fast if few words have any."""
     at = words.nonzero()[0]
     if at.size <= _FEW:
-        found: list[int] = []
+        token_ids: list[int] = []
         for i, word in zip(at.tolist(), words[at].tolist(), strict=True):
             word &= 0xFFFFFFFF
             while word:
                 low = word & -word
-                found.append(32 * i + low.bit_length() - 1)
+                token_ids.append(32 * i + low.bit_length() - 1)
                 word ^= low
-        return found if not found or found[-1] < width else [i for i in found if i < width]
+        return token_ids if not token_ids or token_ids[-1] < width else [i for i in token_ids if i < width]
     bits = np.unpackbits(words[at].view(np.uint8), bitorder="little").reshape(-1, 32).nonzero()
     ids: _Ids = at[bits[0]] * 32 + bits[1]
     return ids[ids < width] if 32 * (int(at[-1]) + 1) > width else ids

@@ -56,10 +56,10 @@ def text_ends(config: Any, tokens: SpecialTokens) -> tuple[int, ...]:
 
 def warn_of_conflicts(config: Any, tokens: SpecialTokens) -> None:
     """Log which settings of a generation config guidance overrides or cannot prevent, once per set of them."""
-    found, ends = conflicts(config), text_ends(config, tokens)
-    if found and tuple(found) not in _warned:
-        _warned.add(tuple(found))
-        fields = "; ".join(f"{name} {effect}" for name, effect in found.items())
+    texts, ends = conflicts(config), text_ends(config, tokens)
+    if texts and tuple(texts) not in _warned:
+        _warned.add(tuple(texts))
+        fields = "; ".join(f"{name} {effect}" for name, effect in texts.items())
         log.warning("the model's generation config sets %s. Where no legal token is left, the grammar wins.", fields)
     if ends and ends not in _warned_ends:
         _warned_ends.add(ends)

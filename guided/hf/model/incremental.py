@@ -46,13 +46,13 @@ class IncrementalTokenizer:
         """Return what the tokenizer returns; of a known beginning only the rest is read."""
         if options != {"add_special_tokens": False} or len(text) < _LEAST or self.is_incremental is False:
             return self._call(text, **options)
-        known = self._known  # another one after `forget`
+        cached = self._known  # another one after `forget`
         ids = self._read(text)
         with self._lock:
-            known[text] = ids
-            known.move_to_end(text)
-            while len(known) > _PROMPTS:
-                known.popitem(last=False)
+            cached[text] = ids
+            cached.move_to_end(text)
+            while len(cached) > _PROMPTS:
+                cached.popitem(last=False)
         return {"input_ids": list(ids)}
 
     def _call(self, text: str, **options: Any) -> Any:
@@ -68,9 +68,9 @@ class IncrementalTokenizer:
 
     def _read(self, text: str) -> list[int]:
         with self._lock:
-            known = list(self._known.items())
+            cached = list(self._known.items())
         shared, old, before = max(
-            ((_num_common(text, old), old, ids) for old, ids in known), default=(0, "", []), key=lambda k: k[0]
+            ((_num_common(text, old), old, ids) for old, ids in cached), default=(0, "", []), key=lambda k: k[0]
         )
         at, boundary = max(((text.rfind(mark, 0, shared), mark) for mark in self._boundaries), default=(-1, ""))
         if at <= 0:

@@ -18,16 +18,16 @@ def registry_of(model: Any, tokenizer: Any, tokens: SpecialTokens | None = None)
     `TokenizerError` for what is not a tokenizer or when ``tokens`` are those of another one.
     """
     _check_model(model)
-    own = SpecialTokens(facts_of(tokenizer, model=model))
-    _check_logits_width(model, own)
+    registry = SpecialTokens(facts_of(tokenizer, model=model))
+    _check_logits_width(model, registry)
     if tokens is None:
-        return own
-    if isinstance(tokens, SpecialTokens) and tokens.fingerprint == own.fingerprint:
+        return registry
+    if isinstance(tokens, SpecialTokens) and tokens.fingerprint == registry.fingerprint:
         return tokens
     raise TokenizerError(
         "the registry is not one of this guide's tokenizer and model",
         place="tokens",
-        expected=f"the added tokens and sizes of vocabulary {own.fingerprint}",
+        expected=f"the added tokens and sizes of vocabulary {registry.fingerprint}",
         hint="make it from the guide's own: guide.tokens.add_end(...)",
     )
 

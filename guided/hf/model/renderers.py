@@ -54,8 +54,8 @@ def _renderer(compiled: Callable[[], Template], named: Mapping[str, str]) -> Ren
 
     def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
         try:  # a template may change what it is given, and raise anything
-            own = [_with_aliases(copy.deepcopy(dict(message))) for message in messages]
-            return compiled().render(messages=own, **{**named, **defaults, **copy.deepcopy(kwargs)})
+            copies = [_with_aliases(copy.deepcopy(dict(message))) for message in messages]
+            return compiled().render(messages=copies, **{**named, **defaults, **copy.deepcopy(kwargs)})
         except Exception as error:
             raise _translated(error) from error
 

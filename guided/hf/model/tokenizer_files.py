@@ -130,7 +130,7 @@ def _templates(folder: Path, value: Any) -> str | dict[str, str] | None:
     """The chat template, or several by name; files of their own come before the entry of the configuration."""
     files = {"default": folder / "chat_template.jinja"}
     files |= {path.stem: path for path in sorted((folder / "additional_chat_templates").glob("*.jinja"))}
-    found = {name: path.read_text(encoding="utf-8") for name, path in files.items() if path.is_file()}
-    if not found and isinstance(value, list):
+    templates = {name: path.read_text(encoding="utf-8") for name, path in files.items() if path.is_file()}
+    if not templates and isinstance(value, list):
         return {entry["name"]: entry["template"] for entry in value}
-    return (found["default"] if list(found) == ["default"] else found) if found else value
+    return (templates["default"] if list(templates) == ["default"] else templates) if templates else value

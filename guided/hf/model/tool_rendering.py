@@ -32,15 +32,15 @@ def check_tools(tokenizer: Any, format: Format, plan: Plan, tokens: SpecialToken
         return
 
     def failure(*tools: Tool) -> TemplateError | None:
-        found: TemplateError | None = None
+        first: TemplateError | None = None
         for chat in _CHATS:
             try:
                 prompt_text(tokenizer, chat, format, replace(plan, tools=tools), tokens)
             except TemplateError as error:
-                found = found or error
+                first = first or error
             else:
                 return None
-        return found
+        return first
 
     if failure(*plan.tools) is None or failure() is not None:
         return

@@ -32,18 +32,18 @@ _warned: set[str] = set()
 
 def format_of(tokenizer: Any, tokens: SpecialTokens) -> Format:
     """Return the wire format of this tokenizer's model; log what was guessed, except of calls (`warn_of_calls`)."""
-    found = inference_of(tokenizer, tokens)
-    _warn(tokens, [note for note in found.notes if note not in found.call_notes])
-    return found.format
+    inference = inference_of(tokenizer, tokens)
+    _warn(tokens, [note for note in inference.notes if note not in inference.call_notes])
+    return inference.format
 
 
 def warn_of_calls(tokenizer: Any, tokens: SpecialTokens) -> None:
     """Log what `format_of` guessed of the model's tool calls, once; called only for plans with tools."""
     key = _key_of(tokenizer, tokens)
-    found = _cache.get(key)
-    if found is not None and key not in _warned:
+    inference = _cache.get(key)
+    if inference is not None and key not in _warned:
         _warned.add(key)
-        _warn(tokens, found.call_notes)
+        _warn(tokens, inference.call_notes)
 
 
 def _warn(tokens: SpecialTokens, notes: Sequence[str]) -> None:
@@ -62,8 +62,8 @@ def inference_of(tokenizer: Any, tokens: SpecialTokens) -> Inference:
 
     def make() -> Inference:
         render = tokenizer_renderer(tokenizer)
-        found = infer(render, tokens, template=template, render_unsandboxed=mutable, response_template=described)
-        return verified(found, tokens)
+        inference = infer(render, tokens, template=template, render_unsandboxed=mutable, response_template=described)
+        return verified(inference, tokens)
 
     return _cached(key, make)
 
@@ -99,10 +99,10 @@ def _key(template: str, tokens: SpecialTokens, described: str) -> str:
 
 def _cached(key: str, make: Callable[[], Inference]) -> Inference:
     with _lock:
-        found = _cache.get(key)
-        if found is not None:
+        inference = _cache.get(key)
+        if inference is not None:
             _cache.move_to_end(key)
-            return found
+            return inference
     made = make()
     with _lock:
         _cache[key] = made
