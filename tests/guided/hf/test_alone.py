@@ -488,8 +488,14 @@ MAKING: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("way", ["our loop", "stream", "model.generate"])
-@pytest.mark.parametrize(("kind", "name", "plan"), MAKING, ids=[f"{name}-{plan}" for _, name, plan in MAKING])
+@pytest.mark.parametrize(
+    ("kind", "name", "plan", "way"),
+    [
+        pytest.param(*making, way, marks=pytest.mark.slow if way != "our loop" and i % 3 else (), id=f"{i} {way}")
+        for i, making in enumerate(MAKING)
+        for way in ("our loop", "stream", "model.generate")
+    ],
+)
 def test_a_row_of_which_a_part_cannot_be_made_fails_alone(
     guide: Any, kind: Any, name: str, plan: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
