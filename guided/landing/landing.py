@@ -84,23 +84,23 @@ class LandingSearch:
         except GuidanceError as error:
             return Landing(None, str(error))
         tree, most = self.tree(state, matcher, place, Classes() if classes is None else classes), effort.left
-        best, best_rank, reason, tried = None, (True, 0), "", 0
+        best, best_rank, reason, tried = None, (True, 0, 0), "", 0
         order = [*_PREFERENCES[:preferences]]
         if preferences > 1 and not state.tokens and (texts := self._texts):
             tree.texts, order = texts, [_KNOWN, *order]
         for preference in order:
             part = effort.part(min(most, effort.left // 2))
-            found = next(search(tree, preference, part))
+            for found in search(tree, preference, part):
+                tokens = None if found.symbols is None else write(state, found.symbols)
+                if found.symbols is None or tokens is None:
+                    reason = reason or found.reason or "the masks refuse the text that was found"
+                    continue
+                most = max(_FEW, _TIMES * found.expansions)
+                rank = (places.refuses(place, found.symbols), len(tokens), len(found.symbols))
+                if best is None or rank < best_rank:
+                    best, best_rank = tokens, rank
             effort.left += part.left
             tried += found.expansions
-            tokens = None if found.symbols is None else write(state, found.symbols)
-            if found.symbols is None or tokens is None:
-                reason = reason or found.reason or "the masks refuse the text that was found"
-                continue
-            most = max(_FEW, _TIMES * found.expansions)
-            rank = (places.refuses(place, found.symbols), len(tokens))
-            if best is None or rank < best_rank:
-                best, best_rank = tokens, rank
         return Landing(best, "" if best is not None else reason, tried)
 
     def tree(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, classes: Classes) -> SearchTree:
