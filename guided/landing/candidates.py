@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from typing import NamedTuple
@@ -33,8 +33,11 @@ _RUNS = (64, 256)
 _MANY = 8
 
 
-#: The cost of a byte that must come, and what is added for members that may be optional, where others are required.
-_FORCED, _OPTIONAL = 0.35, 40.0
+#: The cost of a byte that must come; it is less than that of a chosen one, since it is mostly a part of a longer token.
+_FORCED = 0.35
+#: What is added to the cost of members that may be optional, where others are required, and to that of a byte after
+#: which nothing has changed, as another digit, where others lead on.
+_OPTIONAL, _STAYS = 40.0, 4.0
 
 
 class Candidate(NamedTuple):
@@ -52,25 +55,27 @@ class Candidate(NamedTuple):
 class Preference(NamedTuple):
     """One preference of a search.
 
-    ``first_bytes`` are extra costs of beginning a JSON value with a byte.  ``forced_cost`` is the cost of a byte that
-    must come; that of a chosen one is 1.  It is less: forced bytes are mostly parts of longer tokens.
+    ``first_bytes`` are extra costs of beginning a JSON value with a byte.  A piece of text, a choice and what must come
+    after it, costs 1 and `_FORCED` for each byte after the first, or with ``by_tokens`` the tokens that write it.
     ``takes_known``: a known text of a response is written wherever one fits.  ``heeds_extra``: whether
     `Candidate.extra` counts.
     """
 
     first_bytes: Mapping[int, float]
-    forced_cost: float = _FORCED
+    by_tokens: bool = False
     takes_known: bool = False
     heeds_extra: bool = True
 
-    @property
-    def values_alone(self) -> bool:
-        """Whether it is the first preference but for where values begin."""
-        return bool(self.first_bytes) and self.forced_cost == _FORCED and self.heeds_extra
-
     def cost(self, candidate: Candidate) -> float:
-        cost = 1.0 + self.forced_cost * (len(candidate.symbols) - 1) + candidate.extra * self.heeds_extra
+        """Return what a choice costs besides its text."""
+        cost = candidate.extra * self.heeds_extra
         return cost + self.first_bytes.get(candidate.symbols[0], 0.0) if candidate.begins_value else cost
+
+    def cost_of(self, piece: Sequence[int], num_tokens: Callable[[Sequence[int]], int]) -> float:
+        """Return what a piece of text costs, of which ``num_tokens`` counts the tokens."""
+        if not piece:
+            return 0.0
+        return num_tokens(piece) if self.by_tokens else 1.0 + _FORCED * (len(piece) - 1)
 
 
 class Candidates:
@@ -130,7 +135,9 @@ class Candidates:
         if region is RegionName.CONTENT and mask.allows(0x61) and 0x61 not in some:
             some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
         extra = _OPTIONAL if rests else 0.0
-        return [*found, *rests, *(Candidate((byte,), extra=extra) for byte in some)]
+        stays = classes.looks(matcher, mask).get(Look(mask, b"")) if many > FEW and len(some) > 1 else None
+        singles = (Candidate((byte,), extra=extra + _STAYS * (byte == stays)) for byte in some)
+        return [*found, *rests, *singles]
 
     def others(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
         """Return what to try besides where a watcher refuses what closes a value, what is nearest last."""

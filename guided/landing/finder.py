@@ -145,12 +145,6 @@ class PathFinder:
         at = remaining_from(matcher, place, places, hint, effort, written=written)
         if at >= 0 and (path := _fitting(state, hint.from_symbol(at, state.regions), most, effort, lead)) is not None:
             return FoundPath(path)
-        if places.is_watched:
-            again = remaining_from(matcher, place, places, hint, effort, written=written, may_repeat=True)
-            if again >= 0:
-                repeated = _begun(
-                    state, _fitting(state, hint.from_symbol(again, state.regions), most, effort, lead), most
-                )
         tree, is_found = self._search.tree(state, matcher, place, self._classes), False
         for ends in self._search.ends(tree, effort, hint, at):
             for end in ends:

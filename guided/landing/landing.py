@@ -30,7 +30,7 @@ __all__ = ["Landing", "LandingSearch", "canonical_tokens", "write"]
 #: Preferences of the searches, each of which is tried: the answer of fewest tokens wins.
 _PREFERENCES = (
     Preference({}),
-    Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), forced_cost=1.0),
+    Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), by_tokens=True),
     Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
 _KNOWN = Preference({}, takes_known=True)
@@ -84,25 +84,23 @@ class LandingSearch:
         except GuidanceError as error:
             return Landing(None, str(error))
         tree, most = self.tree(state, matcher, place, Classes() if classes is None else classes), effort.left
-        best, best_rank, reason, tried = None, (True, 0), "", 0
+        best, best_rank, reason, tried = None, (True, 0, 0), "", 0
         order = [*_PREFERENCES[:preferences]]
         if preferences > 1 and not state.tokens and (texts := self._texts):
             tree.texts, order = texts, [_KNOWN, *order]
         for preference in order:
-            if preference.values_alone and not tree.has_values:
-                continue  # it would find the same
             part = effort.part(min(most, effort.left // 2))
-            found = next(search(tree, preference, part))
+            for found in search(tree, preference, part):
+                tokens = None if found.symbols is None else write(state, found.symbols)
+                if found.symbols is None or tokens is None:
+                    reason = reason or found.reason or "the masks refuse the text that was found"
+                    continue
+                most = max(_FEW, _TIMES * found.expansions)
+                rank = (places.refuses(place, found.symbols), len(tokens), len(found.symbols))
+                if best is None or rank < best_rank:
+                    best, best_rank = tokens, rank
             effort.left += part.left
             tried += found.expansions
-            tokens = None if found.symbols is None else write(state, found.symbols)
-            if found.symbols is None or tokens is None:
-                reason = reason or found.reason or "the masks refuse the text that was found"
-                continue
-            most = max(_FEW, _TIMES * found.expansions)
-            rank = (places.refuses(place, found.symbols), len(tokens))
-            if best is None or rank < best_rank:
-                best, best_rank = tokens, rank
         return Landing(best, "" if best is not None else reason, tried)
 
     def tree(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, classes: Classes) -> SearchTree:
@@ -112,7 +110,8 @@ class LandingSearch:
         """
         last = [symbol for token in state.tokens[-_LAST_TOKENS:] for symbol in state.regions.symbols(token)]
         begun = next((len(last) - i for i, symbol in enumerate(reversed(last)) if symbol >= 256), 0)
-        return SearchTree(matcher, place, self.places(state), self._candidates, classes, bytes(last[begun:]))
+        written, num_tokens = bytes(last[begun:]), self._engine.derived(_num_tokens)
+        return SearchTree(matcher, place, self.places(state), self._candidates, classes, written, num_tokens)
 
     def ends(
         self, tree: SearchTree, effort: Effort, hint: EndPath = NOTHING, rest: int = -1
@@ -212,6 +211,11 @@ def canonical_tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
 def _tokens_of(engine: Engine) -> Callable[[bytes], list[int]]:
     """The canonical tokens of a text, not to be changed, remembered: the same ends of paths are asked for often."""
     return lru_cache(_TEXTS)(engine.ll_tokenizer.tokenize_bytes)
+
+
+def _num_tokens(engine: Engine) -> Callable[[Sequence[int]], int]:
+    """The number of canonical tokens of symbols."""
+    return lambda symbols: len(canonical_tokens(engine, symbols))
 
 
 def _text(symbols: Sequence[int]) -> bytes:

@@ -104,13 +104,11 @@ def remaining_from(
     effort: Effort,
     after: int = -1,
     written: int = -1,
-    *,
-    may_repeat: bool = False,
 ) -> int:
     """Return the last index after ``after`` from which the symbols of ``path`` end the answer from here, else -1.
 
     ``path`` belongs to another place of the answer, after which ``written`` symbols were written, if that is known: the
-    rest of a text of one length may follow others.  ``may_repeat``: whether watchers are not asked.
+    rest of a text of one length may follow others.
     """
     mask = matcher.mask()
     if not matcher.ends.isdisjoint(mask.ids):
@@ -136,9 +134,8 @@ def remaining_from(
             continue
         effort.spend((len(ids) - at) / _READ)
         if matcher.ends_after(ids[at:]):
-            rest = path.symbols[
-                at:
-            ]  # a part of a path has no more digits than the whole; without a key none is repeated
-            if may_repeat or (is_free and _COLON not in rest) or not places.refuses(place, rest):
+            # A part of a path has no more digits than the whole; without a key none is repeated.
+            rest = path.symbols[at:]
+            if (is_free and _COLON not in rest) or not places.refuses(place, rest):
                 return at
     return -1

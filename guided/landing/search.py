@@ -6,7 +6,7 @@ asked once, whatever the preferences of the searches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import count
 from typing import NamedTuple
@@ -161,12 +161,13 @@ class SearchTree:
         candidates: Candidates,
         classes: Classes,
         written: bytes,
+        num_tokens: Callable[[Sequence[int]], int],
     ) -> None:
         self.places = places
+        self.num_tokens = num_tokens
         self.candidates = candidates
         self._classes = classes
         self.texts: Sequence[bytes] = ()  #: known ones of the response
-        self.has_values = False  #: whether a JSON value begins at one of the places
         self._written = written
         #: of the places, which do not know them: then all are freed with the tree
         self._children: dict[_Node, list[tuple[Candidate, _Node]]] = {}
@@ -182,7 +183,6 @@ class SearchTree:
             at, is_first = node.place, node.size == 0
             found = self.candidates.at(node.matcher, mask, at, self.places, classes, self._written, is_first=is_first)
             after = [(candidate, self.after(node, candidate.symbols)) for candidate in found]
-            self.has_values = self.has_values or any(candidate.begins_value for candidate in found)
             if node.place.scan is not None and any(child.penalty for _, child in after):
                 others = self.candidates.others(node.matcher, mask, self._classes)
                 after = [(candidate._replace(settles=False), child) for candidate, child in after]
@@ -250,7 +250,10 @@ def search(
             penalty = node.penalty
             if not node.is_entered:
                 node.enter(tree.places)
-            cost += node.penalty - penalty + preference.forced_cost * len(node.forced)
+            cost += node.penalty - penalty
+            if node.forced:
+                piece = (*node.symbols, *node.forced)
+                cost += preference.cost_of(piece, tree.num_tokens) - preference.cost_of(node.symbols, tree.num_tokens)
             if node.forced and heap and cost + node.open > heap[0][0]:
                 heappush(heap, (cost + node.open, -next(ties), cost, node, True))  # others are nearer now
                 continue
@@ -280,7 +283,8 @@ def search(
             seen.clear()
             since = 0
         for candidate, child in children:
-            after = cost + preference.cost(candidate) + child.penalty + preference.forced_cost * len(child.forced)
+            piece = (*child.symbols, *child.forced)
+            after = cost + preference.cost(candidate) + preference.cost_of(piece, tree.num_tokens) + child.penalty
             heappush(heap, (after + child.open, -next(ties), after, child, child.is_entered))
         if since >= (_ROUND if scan is not None else _ROUND_OF_TEXT) and len(heap) > 1:
             ahead = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
