@@ -269,18 +269,21 @@ def _ends_reasoning(places: PlaceMap, place: AnswerPlace, text: Sequence[int]) -
 def _filled(
     matcher: ByteMatcher, some: Iterable[int], classes: Classes, ends: Sequence[Sequence[int]]
 ) -> list[Candidate]:
-    """The shortest run of one byte after which a string may end, where that is not the first byte.
+    """The shortest run of one byte after which a string may end, where it may not end after any single byte.
 
     A string of a least length may end after each longer run; elsewhere the run ends it as well, but may not be the
     shortest.
     """
     found: list[tuple[int, ...]] = []
+    some = tuple(some)
+    classes.spent += FITTED * len(some) * len(ends)
+    if any(matcher.fits((byte, *end)) for byte in some for end in ends):
+        return []
     for byte in some:
-        late = [end for end in ends if not matcher.fits((byte, *end))]
-        for size in _RUNS if late and byte != 0x5C else ():  # an escape is not a run
+        for size in _RUNS if byte != 0x5C else ():  # an escape is not a run
             run = (byte,) * matcher.num_fitting((byte,) * size)
-            end = next((end for end in late if matcher.fits((*run, *end))), None)
-            classes.spent += FITTED * (2 * len(ends) + size / _RUNS[0])
+            end = next((end for end in ends if matcher.fits((*run, *end))), None)
+            classes.spent += FITTED * (len(ends) + size / _RUNS[0])
             if end is not None:
                 least = 2 + bisect_left(range(2, len(run)), True, key=lambda at: matcher.fits((*run[:at], *end)))
                 classes.spent += 8 * FITTED
