@@ -203,7 +203,7 @@ class LandingControl:
             tried = {}
         return None if path is _UNKNOWN else path
 
-    def _looked_up(self, state: GuidanceState, hint: EndPath, remaining: int) -> EndPath | None:
+    def _looked_up(self, state: GuidanceState, known_path: EndPath, remaining: int) -> EndPath | None:
         """Return a path that a search from the row's position finds."""
         cursor = self._finder.cursor(state)
         if cursor is None:
@@ -212,7 +212,7 @@ class LandingControl:
             return NOTHING
         places = _PLACES_LOST if self.lost else _LOOK_PLACES
         effort = Effort(cpu_s=time_limits().landing_look_cpu_s, places=places)
-        return self._finder.find(cursor, hint, remaining, effort).path
+        return self._finder.find(cursor, known_path, remaining, effort).path
 
     def _reserved(self, region: RegionName) -> int:
         return self.reserve if region is RegionName.REASONING else 0
@@ -268,8 +268,8 @@ class LandingControl:
         place = places.advance(cursor.place, symbols)
         region, most = places.region(place), self.max_tokens - state.num_tokens - 1
         most -= self._reserved(region)
-        begun = state.regions.matched(place.position) if region is RegionName.CONTENT else 0
-        is_call = begun >= (_OPENING if most > 0 else 1) and is_free(state)
+        num_matched = state.regions.matched(place.position) if region is RegionName.CONTENT else 0
+        is_call = num_matched >= (_OPENING if most > 0 else 1) and is_free(state)
         leads = state.regions.rests_of_exits(place.position, _MOST_LEADS) if is_call else [()]
         kept = self._finder.kept(cursor, here.path, token, place)
         is_kept = kept is not None and any(tuple(kept.symbols[: len(lead)]) == lead for lead in leads)
@@ -284,10 +284,10 @@ class LandingControl:
         effort.cost = 4.0 * most + 32
         is_certain = True
         for lead in leads:
-            found = self._finder.find(after, here.path, most, effort, written=len(symbols), lead=lead)
-            if found.path is not None:
-                return found.path
-            is_certain = is_certain and found.is_certain
+            end = self._finder.find(after, here.path, most, effort, written=len(symbols), lead=lead)
+            if end.path is not None:
+                return end.path
+            is_certain = is_certain and end.is_certain
         return None if is_certain else _UNKNOWN
 
     # -- what the budget decided
@@ -314,9 +314,9 @@ class LandingControl:
         if not after.feed(state.regions.symbols(token)):
             return ""
         before = b"".join(map(state.engine.token_bytes, state.tokens[-_NAME_TOKENS:])).decode(errors="replace")
-        rest = bytes(symbol for symbol in after.forced() if symbol < 256)
-        text = before + (state.engine.token_bytes(token) + rest).decode(errors="replace")
-        name = next((found for found in _NAME.finditer(text) if found.end() > len(before)), None)
+        forced = bytes(symbol for symbol in after.forced() if symbol < 256)
+        text = before + (state.engine.token_bytes(token) + forced).decode(errors="replace")
+        name = next((match for match in _NAME.finditer(text) if match.end() > len(before)), None)
         return name[0] if name is not None else ""
 
     @property
