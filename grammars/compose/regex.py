@@ -33,7 +33,8 @@ def regex_node(pattern: Any, place: str, *, unicode: bool) -> tuple[Node, str]:
         expected = "a regular expression of Python's re"
         raise GrammarError(str(error), line=1, column=error.at + 1, place=place, expected=expected) from None
     if shortest(term) is None:
-        raise GrammarError("no text matches this pattern", place=place)
+        hint = "anchors and look-around see only the text that the pattern itself matches"
+        raise GrammarError("no text matches this pattern", place=place, hint=hint)
     if not term.plain:
         return raw_node(term), pattern
     check_term(term, place=place)

@@ -37,6 +37,8 @@ _SKIPPED_VERBOSE = re.compile(r"[ \t\n\r\v\f]+|#[^\n]*|\(\?#[^)]*\)")
 _REFUSED = {"?>": "an atomic group", "?P=": "a back-reference", "?(": "a conditional group"}
 #: Constructs of which ``re`` warns that they may become nested sets one day.
 _NESTED = re.compile(r"\[\[|--|&&|~~|\|\|")
+#: What other dialects read as a class, and ``re`` as members of a set that ends at the next bracket.
+_POSIX = re.compile(r"\[:\^?[a-z]+:\]")
 _quiet = threading.RLock()
 
 
@@ -221,6 +223,11 @@ class _Parser(PatternParser):
 
     def is_class_end(self, begin: int) -> bool:
         return self.at > begin
+
+    def class_char(self) -> int | Ranges:
+        if posix := _POSIX.match(self.text, self.at):
+            raise self.unsupported(rf"the POSIX class {posix[0]} (in Python's re \w, [a-z] ...)", self.at)
+        return super().class_char()
 
     def named(self, letter: str, *, negated: bool) -> Ranges:
         return _class(letter, self.plain_classes or "a" in self.flags)

@@ -70,6 +70,7 @@ def test_unicode_patterns_look_around_too(engine: Engine) -> None:
         ("[^[]+", ("ab]", "[", "a[")),
         ("[([{]x", ("(x", "[x", "{x", ")x")),
         (r"\[[^[\]]+\]", ("[a]", "[]", "[[a]")),
+        ("[[:]a[:b]", ("[a:", ":ab", "a")),
         (r"a\Z", ("a", "aZ")),
         ("[!--]", ("!", "+", "-", ".")),
         ("[~~a]", ("~", "a", "b")),
@@ -92,6 +93,12 @@ def test_a_pattern_is_read_as_python_reads_it(engine: Engine, pattern: str, text
     ("pattern", "said"),
     [
         (r"(?=a)b", "no text matches this pattern"),
+        ("a^b", "no text matches this pattern .anchors and look-around see only"),
+        (
+            "[[:alpha:]]",
+            r"line 1, column 2: the POSIX class \[:alpha:\] .*; expected a regular expression of Python's re",
+        ),
+        ("a[^_[:^digit:]]", r"line 1, column 5: the POSIX class \[:\^digit:\]"),
         (r"(?=a", "regex line 1, column 1: .*expected a regular expression"),
         (r"(a)(?=\1)", "line 1, column 7: a back-reference is not supported"),
         (r"(\w+)\s\1", "line 1, column 8: a back-reference is not supported"),
