@@ -69,6 +69,7 @@ def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[R
         yield ReportRow("", lexeme.shown, Outcome.NARROWED, reason)
     for lost in lost_texts(source)[:_MOST_ROWS]:
         reason = f"{lost.follower} cannot always follow {lost.short}: the lexer goes on with {lost.long}, and not back"
+        reason += "; write a lexeme that ends earlier, or [suffix=...]"
         yield ReportRow("", lost.long, Outcome.NARROWED, reason)
 
 
@@ -86,7 +87,7 @@ def parse_source(text: Any) -> LarkGrammar:
 def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> list[EndlessLexeme]:
     """Raise `GrammarError` for a lexeme that nothing can follow, and for a lazy one that may be empty.
 
-    Return those that nothing can follow at one place, while another place or option is left.  ``then`` is the text
+    Return those that nothing can follow at one place, while another option is left.  ``then`` is the text
     after the grammar.
     """
     languages = LexemeLanguages(source)

@@ -125,11 +125,11 @@ def _any_case(word: str) -> Regular:
 
 
 class EndlessLexeme(NamedTuple):
-    """A lexeme, as shown in errors, that can never end at a place, and whether other places and options are left."""
+    """A lexeme, as shown in errors, that can never end at a place, and whether other options are left."""
 
     shown: str
     at: SourcePlace
-    is_avoidable: bool  #: may it end at another place, and is there an option without such a lexeme?
+    is_avoidable: bool  #: is there an option without such lexemes?
     has_text: bool  #: does the grammar have a text, if only because the lexeme may be empty?
 
 
@@ -168,7 +168,6 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
         for expr, number, bits in analysis.occurrences:  # one object may stand in several places
             if id(expr) in endless and may_end(expr, number, bits):
                 del endless[id(expr)]
-        can_end_somewhere = {n for expr, n, bits in analysis.occurrences if may_end(expr, n, bits)}
     except TooMuch:
         return []
     never_empty = [i for i, (expr, _) in endless.items() if (own := languages.of(expr)) and not own.nullable]
@@ -177,7 +176,7 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
         EndlessLexeme(
             _shown(expr),
             getattr(expr, "at", analysis.places[number]),
-            is_avoidable=has_option and number in can_end_somewhere,
+            is_avoidable=has_option,
             has_text=has_text,
         )
         for expr, number in endless.values()
