@@ -46,13 +46,15 @@ _SET_SIZE = 63  # bits of a rule's parameter
 class Emitted:
     """The grammar of the start, the report rows found while writing it, and the arrays to be watched.
 
-    ``loses_controls``: some strings or keys are written without control characters that have no short escape.
+    ``loses_controls``: some strings are written without control characters that have no short escape;
+    ``keys_lose_controls``: some keys are.
     """
 
     node: Node
     rows: tuple[ReportRow, ...]
     watched: list[tuple[Conj, MemberAutomaton]]
     loses_controls: bool
+    keys_lose_controls: bool
 
 
 def emit(nonterminals: Nonterminals, digits: int) -> Emitted:
@@ -64,7 +66,7 @@ def emit(nonterminals: Nonterminals, digits: int) -> Emitted:
     root = nonterminals.solver.documents.root.schema
     rows = [*writer.rows, *dependent_rows(nonterminals.solver, writer.rows)]
     report = tuple(dict.fromkeys(as_written(row, root) for row in rows))
-    return Emitted(node, report, writer.watched, writer.loses_controls)
+    return Emitted(node, report, writer.watched, writer.loses_controls, writer.keys_lose_controls)
 
 
 class _NonterminalWriter:
@@ -83,7 +85,7 @@ class _NonterminalWriter:
         self.rows: list[ReportRow] = []
         self.watched: list[tuple[Conj, MemberAutomaton]] = []
         self.scalars: dict[Conj, Node] = {}
-        self.loses_controls = False
+        self.loses_controls = self.keys_lose_controls = False
         self.compares = any(
             array.unique for nonterminal in nonterminals.by_conj.values() for array in nonterminal.arrays
         )
@@ -246,7 +248,7 @@ class _NonterminalWriter:
         if edge.key is not None:
             return seq(Text(spell(edge.key)), self.colon, value)
         if edge.keys is not None:
-            self.loses_controls |= loses_controls(edge.keys)
+            self.keys_lose_controls |= loses_controls(edge.keys)
             return seq(lexeme(edge.keys), self.colon, value)
         return value
 
