@@ -77,7 +77,7 @@ def response_part(
         case None:
             return None
         case JsonSchema():
-            return _json(response_format, spelling, policy)
+            return _json(response_format, spelling, policy, place)
         case Regex(pattern=pattern, unicode=unicode):
             return _regex(pattern, _at(place, "regex"), unicode=unicode)
         case Choice(options=options):
@@ -117,7 +117,7 @@ def response_part(
                 hint='{"type": "json_object"} asks for any JSON object',
             )
     if is_python_type(response_format):
-        return _json(JsonSchema(response_format), spelling, policy)
+        return _json(JsonSchema(response_format), spelling, policy, place)
     raise RequestError(
         f"cannot read a response format from {type(response_format).__name__}",
         place=place,
@@ -128,7 +128,7 @@ def response_part(
 # -- the kinds
 
 
-def _json(wanted: JsonSchema, spelling: Spelling, policy: Policy) -> ResponsePart:
+def _json(wanted: JsonSchema, spelling: Spelling, policy: Policy, place: str) -> ResponsePart:
     """The part for a schema or a Python type."""
     schema, name, python_type = wanted.schema, wanted.name, None
     rows: tuple[ReportRow, ...] = ()
@@ -142,15 +142,19 @@ def _json(wanted: JsonSchema, spelling: Spelling, policy: Policy) -> ResponsePar
         except ValueError as error:
             raise SchemaError(f"not JSON: {error}", place=RESPONSE_FORMAT, expected="a JSON schema") from None
     schema, spelling = in_order(schema, spelling, wanted)
-    built = build(
-        schema,
-        spelling=spelling,
-        policy="strict" if wanted.strict else policy,
-        documents=wanted.documents,
-        watch=True,
-        rows=rows,
-        of_python=python_type is not None,
-    )
+    try:
+        built = build(
+            schema,
+            spelling=spelling,
+            policy="strict" if wanted.strict else policy,
+            documents=wanted.documents,
+            watch=True,
+            rows=rows,
+            of_python=python_type is not None,
+        )
+    except SchemaError as error:
+        error.place = place + error.place.removeprefix("schema")
+        raise
     plan = ResponsePlan(
         "json",
         schema=json_copy(schema),

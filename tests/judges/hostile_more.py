@@ -16,7 +16,7 @@ __all__ = ["MORE"]
 HostileRow = tuple[str, Callable[[], Any], str, frozenset[str]]
 
 _NONE: frozenset[str] = frozenset()
-_EMPTY = "unsatisfiable"
+_EMPTY = "no value satisfies"
 _INTEGER = {"type": "integer"}
 
 

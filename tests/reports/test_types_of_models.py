@@ -129,10 +129,14 @@ def test_a_required_key_that_is_not_among_the_properties_may_be_any_value_and_is
 @pytest.mark.parametrize("syntax", ["json_in_tags", "xml_equals"])
 def test_a_required_key_that_is_forbidden_is_named(engine: Engine, syntax: str) -> None:
     schema = {"type": "object", "properties": {"a": {}}, "required": ["a", "b"], "additionalProperties": False}
-    with pytest.raises(guided.SchemaError, match=r"unsatisfiable schema.*'b' is required, not among properties"):
+    with pytest.raises(
+        guided.SchemaError, match=r"^response_format: no value satisfies it .'b' is required, not among properties"
+    ):
         plan_of(engine, PLAIN, response_format=guided.JsonSchema(schema))
     inside = {"type": "object", "properties": {"o": schema}, "required": ["o"]}
-    with pytest.raises(guided.SchemaError, match=r"schema/properties/o: .*'b' is required, not among properties"):
+    with pytest.raises(
+        guided.SchemaError, match=r"^response_format/properties/o: .*'b' is required, not among properties"
+    ):
         plan_of(engine, PLAIN, response_format=guided.JsonSchema(inside))
     assert FORMAT.tool_calls is not None
     format = replace(PLAIN, tool_calls=replace(FORMAT.tool_calls, syntax=syntax))

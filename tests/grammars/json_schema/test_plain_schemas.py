@@ -260,7 +260,7 @@ def test_the_masks_keep_to_a_keyword(word: str) -> None:
 @pytest.mark.parametrize("listed", [{}, {"properties": {"a": True}}])
 def test_a_required_key_that_a_pattern_forbids_is_an_error_of_the_schema(listed: Any) -> None:
     inner = {"type": "object", "required": ["a"], "patternProperties": {"^a": False}, **listed}
-    with pytest.raises(SchemaError, match="unsatisfiable schema"):
+    with pytest.raises(SchemaError, match="no value satisfies it"):
         build({"type": "array", "items": inner, "minItems": 1}, watch=True)
 
 
@@ -285,5 +285,5 @@ IMPOSSIBLE: list[dict[str, Any]] = [
 @pytest.mark.parametrize("schema", IMPOSSIBLE, ids=json.dumps)
 def test_constants_that_nothing_is_left_of_are_refused_as_such(schema: Any) -> None:
     for whole in (schema, {"type": "object", "properties": {"a": schema}, "required": ["a"]}):
-        with pytest.raises(SchemaError, match="unsatisfiable"):
+        with pytest.raises(SchemaError, match="no value satisfies"):
             build(whole, watch=True)

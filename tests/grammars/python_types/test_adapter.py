@@ -167,7 +167,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "clashing aliases": (Clash, "'x'"),
     "alias of a path": (Inside, "AliasPath"),
     "a class": (type[int], "no JSON schema"),
-    "endless": (Endless, "unsatisfiable"),
+    "endless": (Endless, "no value satisfies"),
     "member of an enum that is not a text": (Literal[Days.FIRST], "take the enum itself"),
     "member of an enum of texts": (Literal[Paint.RED], "take the enum itself"),
     "what is imported": (pydantic.ImportString, "must not choose"),

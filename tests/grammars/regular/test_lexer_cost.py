@@ -46,7 +46,7 @@ def test_a_key_without_values_is_not_offered(judge: Judge, strings: dict[str, An
     state.commit(state.engine.tokenize("{"))
     assert not state.allows(state.engine.tokenize('"')[0])
     for wanted, pointer in ((inner, "schema"), ({**schema, "required": ["b"]}, "properties/b")):
-        with pytest.raises(SchemaError, match="unsatisfiable") as refused:
+        with pytest.raises(SchemaError, match="no value satisfies") as refused:
             judge.compiled(wanted)
         assert pointer in str(refused.value)
 

@@ -260,7 +260,7 @@ def test_more_keys_than_there_are_words_are_impossible(engine: Engine, extra: An
     number = len(extra.get("required", ()))
     for pattern, count in (("^[ab]$", 2), ("^[ab]{1,2}$", 6), ("^(a|ab)(b|bb)$", 3)):
         build({**keys(pattern), **extra, "minProperties": count + number}, watch=True)
-        with pytest.raises(SchemaError, match="unsatisfiable"):
+        with pytest.raises(SchemaError, match="no value satisfies"):
             build({**keys(pattern), **extra, "minProperties": count + number + 1}, watch=True)
 
 

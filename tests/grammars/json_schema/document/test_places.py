@@ -81,7 +81,7 @@ _NONE = {"type": "string", "minLength": 5, "maxLength": 3}
     ],
 )  # fmt: skip
 def test_what_no_value_satisfies_is_named_where_it_stands(schema: Any, wanted: str) -> None:
-    with pytest.raises(SchemaError, match="unsatisfiable") as found:
+    with pytest.raises(SchemaError, match="no value satisfies") as found:
         build(schema, watch=True)
     assert found.value.pointer == wanted
 

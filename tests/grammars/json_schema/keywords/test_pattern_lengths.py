@@ -78,7 +78,7 @@ def test_a_pattern_next_to_a_length_keeps_both(pattern: str) -> None:
         try:
             compiled = JUDGE.compiled(schema)
         except SchemaError as error:
-            assert "unsatisfiable" in str(error)
+            assert "no value satisfies" in str(error)
             assert not any(fits(word, pattern, bounds) for word in words(pattern, chance))
             continue
         assert not compiled.plan.schema_report.relaxed
@@ -97,7 +97,7 @@ def test_a_format_next_to_a_length_compiles(name: str) -> None:
         try:
             JUDGE.compiled({"type": "string", "format": name, **bounds})
         except SchemaError as error:
-            assert "unsatisfiable" in str(error)
+            assert "no value satisfies" in str(error)
 
 
 _RUNS = [

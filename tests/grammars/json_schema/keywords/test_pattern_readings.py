@@ -146,10 +146,10 @@ def test_borders_of_words_are_said_both_ways(judge: Judge, schema: Any, values: 
 
 
 def test_what_borders_of_words_make_impossible_is_told() -> None:
-    with pytest.raises(SchemaError, match="unsatisfiable") as refused:
+    with pytest.raises(SchemaError, match="no value satisfies") as refused:
         build({"type": "string", "pattern": "^[^\\x20-\\x7e]\\b$"}, watch=True)
     assert "word boundaries" in str(refused.value)
-    with pytest.raises(SchemaError, match="unsatisfiable") as refused:
+    with pytest.raises(SchemaError, match="no value satisfies") as refused:
         build({"type": "string", "pattern": "^ \\b$"}, watch=True)
     assert "word boundaries" not in str(refused.value)
 

@@ -161,13 +161,13 @@ def test_what_no_text_writes_is_not_called_impossible(judge: Judge) -> None:
     with pytest.raises(SchemaError, match="64 digits") as caught:
         build({"type": "object", "properties": {"a": number}, "required": ["a"]})
     assert caught.value.pointer == "/properties/a"
-    assert "unsatisfiable" not in str(caught.value)
+    assert "no value satisfies" not in str(caught.value)
 
 
 @pytest.mark.parametrize("more", [{}, {"multipleOf": 3}])
 def test_no_integer_between_exclusive_bounds_is_said_with_the_place(judge: Judge, more: dict[str, Any]) -> None:
     empty = {"type": "integer", "exclusiveMinimum": -1, "exclusiveMaximum": 0, **more}
-    with pytest.raises(SchemaError, match="unsatisfiable") as caught:
+    with pytest.raises(SchemaError, match="no value satisfies") as caught:
         judge.compiled({"type": "object", "properties": {"a": empty}, "required": ["a"]})
     assert caught.value.pointer == "/properties/a"
     assert judge.compiled({"type": ["integer", "null"], "exclusiveMinimum": -1, "exclusiveMaximum": 0}).accepts("null")
