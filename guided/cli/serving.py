@@ -62,7 +62,9 @@ def serve(
     """Serve a model with OpenAI's API: chat completions, completions, responses; many requests at once."""
     if missing := [name for name in _PACKAGES if importlib.util.find_spec(name) is None]:
         names = " and ".join(name.replace("_", "-") for name in missing)
-        raise GuidedError(f"serving needs {names}", place="serve", hint="pip install 'guided-decoding[serve]'")
+        raise GuidedError(
+            f"serving needs {names}", place="serve", hint="in a checkout of guided: pip install '.[serve]'"
+        )
     from guided.serve.settings import Settings, read_keys, write_logs
 
     settings = Settings(
