@@ -41,20 +41,16 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Regular:
-    """A term: ``op`` with its arguments.
+    """A term: ``op`` with its arguments."""
 
-    ======== ============================== =========================================
-    op       args                           language
-    ======== ============================== =========================================
-    chars    sorted disjoint (low, high)s   one code point out of these
-    words    frozenset of str               exactly these words
-    cat      terms                          concatenation (no terms: the empty word)
-    alt      terms                          union
-    and      terms                          intersection
-    not      (term,)                        complement
-    rep      (term, least, most or None)    ``least`` to ``most`` repetitions
-    ======== ============================== =========================================
-    """
+    # op       args                           language
+    # chars    sorted disjoint (low, high)s   one code point out of these
+    # words    frozenset of str               exactly these words
+    # cat      terms                          concatenation (no terms: the empty word)
+    # alt      terms                          union
+    # and      terms                          intersection
+    # not      (term,)                        complement
+    # rep      (term, least, most or None)    ``least`` to ``most`` repetitions
 
     __slots__ = ("_hash", "args", "nullable", "op", "plain", "size")
 

@@ -125,34 +125,31 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Message(Generic[T]):
-    """One finished answer.
-
-    ``parsed`` is the response format's value (a model instance, a dict, the chosen text); None if there is no format,
-    the answer was cut, or it was refused: by its schema (``violations``) or by its Python type (``parse_error``: a
-    validator that no schema can express; of calls as well).  ``violations`` lists duplicate keys and numbers that
-    overflow (in call arguments as well), and what an independent validator finds (`guided.validation.validate`;
-    asked only where the plan's schema report has ``relaxed`` rows, or masks did not write it).  If it gave no verdict,
-    ``violations`` says so when there are such rows, otherwise ``notes`` does.
-    ``partial`` is as much of the value as is final (`grammars.python_types.partial`), of a cut answer as well.
-    ``unfinished`` is markup that the end of the output cut (the beginning of a call, say); it is not part of
-    ``content``, and no client is sent it.
-    ``landed`` is the index of the first token that was not the model's choice because the answer had to end within its
-    budget; what follows may be hollow.
-    """
+    """One finished answer."""
 
     content: str | None = None
     reasoning: str | None = None
+    #: The response format's value (a model instance, a dict, the chosen text); None if there is no format, the answer
+    #: was cut, or it was refused: by its schema (``violations``) or by its Python type (``parse_error``).
     parsed: T | None = None
+    #: As much of the value as is final (`grammars.python_types.partial`), of a cut answer as well.
     partial: T | None = field(default=None, repr=False, compare=False)
     tool_calls: tuple[ToolCall, ...] = ()
+    #: Markup that the end of the output cut (the beginning of a call, say): not in ``content``, and sent to no client.
     unfinished: UnfinishedMarkup | None = None
     finish_reason: FinishReason = "stop"
     stop_reason: str | int | None = None
     usage: Usage = Usage()
     guidance: Guidance = Guidance()
     error: GuidedError | None = None
+    #: The index of the first token that was not the model's choice because the answer had to end within its budget;
+    #: what follows may be hollow.
     landed: int | None = None
+    #: Duplicate keys, numbers that overflow (in call arguments as well), and what an independent validator finds
+    #: (`guided.validation.validate`; asked only where the plan's schema report has ``relaxed`` rows, or masks did not
+    #: write it).  If it gave no verdict, this says so when there are such rows, otherwise ``notes`` does.
     violations: tuple[str, ...] = ()
+    #: A validator of the Python type, which no schema can express, refused the value or the arguments of a call.
     parse_error: ParseError | None = field(default=None, compare=False)
     complete: bool = field(default=True, repr=False)  #: neither cut nor broken off, and no stop cut a response format
     has_format: bool = field(default=False, repr=False)  #: a response format was asked for: then ``parsed`` may be null
