@@ -58,7 +58,7 @@ def test_an_unsupported_keyword_is_listed_or_refused_with_its_place(
 ) -> None:
     whole = {"type": "object", "properties": {"x": schema}, "required": ["x"], "additionalProperties": False}
     refuse(
-        engine, SchemaError, f"schema/properties/x: '{keyword}' cannot be enforced: .*; expected .*use policy",
+        engine, SchemaError, f"response_format/properties/x: '{keyword}' cannot be enforced: .*; expected .*use policy",
         response_format=whole, schema_policy="strict",
     )  # fmt: skip
     plan = compose(Parts(response_format=whole), tokens=engine.tokens, format=FORMAT)
