@@ -70,7 +70,7 @@ def _version(tensor: torch.Tensor) -> int:
     return -1 if tensor.is_inference() else int(tensor._version)
 
 
-class Steps:
+class StepScores:
     """The best legal scores and the best of all scores of each step, kept on the device until they are asked for.
 
     What the host knows of the rows of a step is kept next to them, so that `counts` are worked out on the host.
@@ -159,7 +159,7 @@ class DeviceLink:
         places = torch.arange(8, dtype=torch.uint8, device=device)
         self._bits = torch.ones(8, dtype=torch.uint8, device=device) << places
         self._neg_inf: dict[torch.dtype, torch.Tensor] = {}
-        self._steps = Steps(device, num_rows)
+        self._steps = StepScores(device, num_rows)
         self._packed: torch.Tensor | None = None
         self._unsound: torch.Tensor | None = None  # rows of the last step with NaN that the host has not read yet
         self._tokens = host_buffer((num_rows,), torch.int64, device)
