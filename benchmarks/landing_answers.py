@@ -244,9 +244,9 @@ def batch(options: argparse.Namespace) -> None:
     guide, cases = guided.demo(), extraction_cases(32, seed=options.seed)
     chats, plan_of = [case.prompt for case in cases], [guide.plan(response_format=case.schema) for case in cases]
     near = row_loop.land = Watch(loop_landing.land)  # type: ignore[assignment]
+    guide.generate(chats, plan_of, max_tokens=1, landing=False)  # the prompts are kept, the plans compiled
     body = []
     for most in (40, 100):
-        guide.generate(chats, plan_of, max_tokens=most, landing=False)  # the prompts are kept, the plans compiled
         near.us.clear()
         begun = time.thread_time()
         found = guide.generate(chats, plan_of, max_tokens=most, temperature=1.0, seed=options.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
@@ -33,6 +34,13 @@ PATIENT = TimeLimits(request_s=60.0, grammar_s=60.0)
 def _patient() -> Iterator[None]:
     with use_time_limits(PATIENT):
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_heap() -> None:
+    """Leave what earlier modules keep (engines, models) out of collections, each of which would take seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -41,17 +41,17 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
     def looks(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> dict[Look, int]:
         """Return one byte of each class by what is seen after it."""
         key = (mask, without)
-        found = self.get(key)
-        if found is None or any(matcher.outcome((byte,)) != after for after, byte in found.items()):
+        classes = self.get(key)
+        if classes is None or any(matcher.outcome((byte,)) != after for after, byte in classes.items()):
             allowed = mask.bytes & ~set_of(without)
-            found, some = {}, bytes_of(allowed)
+            classes, some = {}, bytes_of(allowed)
             if len(some) > 2 * FEW:  # some of many; where none is printable, they continue a character
                 some = tuple(byte for byte in _PRINTABLE if allowed >> byte & 1) or some[:FEW]
             self.spent += SEEN * len(some)
             for byte in some:
-                found.setdefault(matcher.outcome((byte,)), byte)
-            self[key] = found
-        return found
+                classes.setdefault(matcher.outcome((byte,)), byte)
+            self[key] = classes
+        return classes
 
     def leading(
         self,
@@ -137,12 +137,12 @@ def _begun(text: Sequence[int], written: bytes) -> Iterator[int]:
 
 def bytes_of(bits: int) -> tuple[int, ...]:
     """Return the bytes of a set, ascending."""
-    found = []
+    listed = []
     while bits:
         lowest = bits & -bits
-        found.append(lowest.bit_length() - 1)
+        listed.append(lowest.bit_length() - 1)
         bits ^= lowest
-    return tuple(found)
+    return tuple(listed)
 
 
 def set_of(data: bytes) -> int:

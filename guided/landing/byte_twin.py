@@ -93,22 +93,22 @@ class ByteTwin:
         at = self.first >> 3
         ids: tuple[int, ...] = ()
         for start, end, special in self._special:
-            found = int.from_bytes(view[start:end], "little") & special
-            while found:
-                lowest = found & -found
+            bits = int.from_bytes(view[start:end], "little") & special
+            while bits:
+                lowest = bits & -bits
                 ids += (8 * start + lowest.bit_length() - 1,)
-                found ^= lowest
+                bits ^= lowest
         return ByteMask(int.from_bytes(view[at : at + 32], "little"), ids)
 
 
 def _parts(ids: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     """Yield the parts of a mask that hold ascending ``ids``: the first byte, the one after the last, and their bits."""
-    begun = 0
+    first = 0
     for i in range(1, len(ids) + 1):
         if i == len(ids) or ids[i] - ids[i - 1] > _GAP:
-            start = ids[begun] >> 3
-            yield start, (ids[i - 1] >> 3) + 1, sum(1 << (found - 8 * start) for found in ids[begun:i])
-            begun = i
+            start = ids[first] >> 3
+            yield start, (ids[i - 1] >> 3) + 1, sum(1 << (token_id - 8 * start) for token_id in ids[first:i])
+            first = i
 
 
 class ByteMatcher:
@@ -154,19 +154,19 @@ class ByteMatcher:
         data = bytes(self._matcher.compute_ff_bytes())
         if b"\xff" not in data:
             return list(data)
-        found: list[int] = []
+        symbols: list[int] = []
         for i, part in enumerate(_SPECIAL.split(data)):
-            found += [256 + int(part)] if i % 2 else part
-        return found
+            symbols += [256 + int(part)] if i % 2 else part
+        return symbols
 
     def outcome(self, symbols: Sequence[int]) -> Look:
         """Return what is seen after ``symbols``, which may be written here; the matcher stays here."""
         matcher = self._matcher
         if not matcher.consume_tokens(self.ids(symbols)):
             return Look(ByteMask(0, ()), b"")
-        found = Look(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
+        look = Look(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
         matcher.rollback(len(symbols))
-        return found
+        return look
 
     @property
     def has_failed(self) -> bool:

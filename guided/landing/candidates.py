@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from typing import NamedTuple
@@ -33,8 +33,11 @@ _RUNS = (64, 256)
 _MANY = 8
 
 
-#: The cost of a byte that must come, and what is added for members that may be optional, where others are required.
-_FORCED, _OPTIONAL = 0.35, 40.0
+#: The cost of a byte that must come; it is less than that of a chosen one, since it is mostly a part of a longer token.
+_FORCED = 0.35
+#: What is added to the cost of members that may be optional, where others are required, and to that of a byte after
+#: which nothing has changed, as another digit, where others lead on.
+_OPTIONAL, _STAYS = 40.0, 4.0
 
 
 class Candidate(NamedTuple):
@@ -52,25 +55,27 @@ class Candidate(NamedTuple):
 class Preference(NamedTuple):
     """One preference of a search.
 
-    ``first_bytes`` are extra costs of beginning a JSON value with a byte.  ``forced_cost`` is the cost of a byte that
-    must come; that of a chosen one is 1.  It is less: forced bytes are mostly parts of longer tokens.
+    ``first_bytes`` are extra costs of beginning a JSON value with a byte.  A piece of text, a choice and what must come
+    after it, costs 1 and `_FORCED` for each byte after the first, or with ``by_tokens`` the tokens that write it.
     ``takes_known``: a known text of a response is written wherever one fits.  ``heeds_extra``: whether
     `Candidate.extra` counts.
     """
 
     first_bytes: Mapping[int, float]
-    forced_cost: float = _FORCED
+    by_tokens: bool = False
     takes_known: bool = False
     heeds_extra: bool = True
 
-    @property
-    def values_alone(self) -> bool:
-        """Whether it is the first preference but for where values begin."""
-        return bool(self.first_bytes) and self.forced_cost == _FORCED and self.heeds_extra
-
     def cost(self, candidate: Candidate) -> float:
-        cost = 1.0 + self.forced_cost * (len(candidate.symbols) - 1) + candidate.extra * self.heeds_extra
+        """Return what a choice costs besides its text."""
+        cost = candidate.extra * self.heeds_extra
         return cost + self.first_bytes.get(candidate.symbols[0], 0.0) if candidate.begins_value else cost
+
+    def cost_of(self, piece: Sequence[int], num_tokens: Callable[[Sequence[int]], int]) -> float:
+        """Return what a piece of text costs, of which ``num_tokens`` counts the tokens."""
+        if not piece:
+            return 0.0
+        return num_tokens(piece) if self.by_tokens else 1.0 + _FORCED * (len(piece) - 1)
 
 
 class Candidates:
@@ -99,38 +104,40 @@ class Candidates:
         ``is_first``: the search begins here, so that they may be a part of what closes a text.
         """
         if place.scan is not None:
-            found = self._in_json(matcher, mask, place.scan, classes, must_differ=places.has_unique)
-            if found:
-                return found
-        many, begun = mask.bytes.bit_count(), written if is_first else b""
+            candidates = self._in_json(matcher, mask, place.scan, classes, must_differ=places.has_unique)
+            if candidates:
+                return candidates
+        many, written_part = mask.bytes.bit_count(), written if is_first else b""
         region = places.region(place)
         ids = sorted(mask.ids, key=lambda i: i not in self._exits)[:FEW]
-        found = [Candidate((256 + i,)) for i in ids]
+        candidates = [Candidate((256 + i,)) for i in ids]
         # Text of the answer itself may end after a letter, where what leads out of it leads on to a call.
         is_left = many > FREE_TEXT and region is not RegionName.CONTENT
-        if found and is_left:
-            return found  # a marker ends the text
+        if candidates and is_left:
+            return candidates  # a marker ends the text
         if many > FEW:
-            closing = [*classes.leading(self._closing, matcher, mask, begun)]
+            closing = [*classes.leading(self._closing, matcher, mask, written_part)]
             if not closing:
                 sure = partial(_ends_reasoning, places, place)
-                closing = [*classes.leading(self._closing, matcher, mask, begun, sure)]
-            found += map(Candidate, closing)
-            if found and is_left:
-                return found
+                closing = [*classes.leading(self._closing, matcher, mask, written_part, sure)]
+            candidates += map(Candidate, closing)
+            if candidates and is_left:
+                return candidates
             ends = self._string_ends(matcher, mask, classes, self._ends)
             if not ends and many > FREE_TEXT:
                 ends = _filled(matcher, classes.of(matcher, mask), classes, self._ends)
             if ends:
-                return list(dict.fromkeys((*found, *ends)))
+                return list(dict.fromkeys((*candidates, *ends)))
         leading = classes.leading if many > FREE_TEXT else classes.shortest
         texts = self._rests if written else ()
-        rests = [Candidate(symbols) for symbols in leading(texts, matcher, mask, begun)]
+        rests = [Candidate(symbols) for symbols in leading(texts, matcher, mask, written_part)]
         some = bytes_of(mask.bytes) if many <= FEW else classes.of(matcher, mask)
         if region is RegionName.CONTENT and mask.allows(0x61) and 0x61 not in some:
             some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
         extra = _OPTIONAL if rests else 0.0
-        return [*found, *rests, *(Candidate((byte,), extra=extra) for byte in some)]
+        stays = classes.looks(matcher, mask).get(Look(mask, b"")) if many > FEW and len(some) > 1 else None
+        singles = (Candidate((byte,), extra=extra + _STAYS * (byte == stays)) for byte in some)
+        return [*candidates, *rests, *singles]
 
     def others(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
         """Return what to try besides where a watcher refuses what closes a value, what is nearest last."""
@@ -146,31 +153,31 @@ class Candidates:
         allowed = mask.bytes
         match scan.mode:
             case Mode.VALUE:
-                if not allowed >> 0x5D & 1 and (found := _different(matcher, scan)):
-                    return found
-                found = self._value(matcher, mask, classes, must_differ=must_differ)
-                return found[:1] if _has_many(scan) and not must_differ else found
+                if not allowed >> 0x5D & 1 and (candidates := _different(matcher, scan)):
+                    return candidates
+                candidates = self._value(matcher, mask, classes, must_differ=must_differ)
+                return candidates[:1] if _has_many(scan) and not must_differ else candidates
             case Mode.KEY:
                 if allowed >> 0x7D & 1:
                     return [Candidate((0x7D,))]
                 return self._key(matcher, mask, scan)
-            case Mode.IN_KEY if found := self._required(matcher, scan):
+            case Mode.IN_KEY if candidates := self._required(matcher, scan):
                 some = classes.of(matcher, mask)
-                return [*found, *(Candidate((byte,), extra=_OPTIONAL) for byte in some)]
-            case Mode.IN_KEY if _is_guess(allowed) and (found := self._named(matcher, b'"' + scan.text)):
-                return [*found, *_each(classes.of(matcher, mask))]
-            case Mode.STRING if found := _different(matcher, scan):
-                return found
+                return [*candidates, *(Candidate((byte,), extra=_OPTIONAL) for byte in some)]
+            case Mode.IN_KEY if _is_guess(allowed) and (candidates := self._named(matcher, b'"' + scan.text)):
+                return [*candidates, *_each(classes.of(matcher, mask))]
+            case Mode.STRING if candidates := _different(matcher, scan):
+                return candidates
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
                     is_item = scan.mode is Mode.STRING and scan.frame is not None and not scan.frame.is_object
                     words = self._string_ends(matcher, mask, classes, _QUOTE) if is_item else []  # it may be contained
                     return [*words, Candidate((0x22,))]
-                if found := self._string_ends(matcher, mask, classes, _QUOTE):
-                    return found
+                if candidates := self._string_ends(matcher, mask, classes, _QUOTE):
+                    return candidates
                 some = classes.of(matcher, mask)
-                found = _filled(matcher, some, classes, _QUOTE)
-                return found or (self.others(matcher, mask, classes) if must_differ else _each(reversed(some)))
+                candidates = _filled(matcher, some, classes, _QUOTE)
+                return candidates or (self.others(matcher, mask, classes) if must_differ else _each(reversed(some)))
             case Mode.NUMBER | Mode.LITERAL | Mode.AFTER:
                 for closer in b"}]":
                     if allowed >> closer & 1:
@@ -199,14 +206,14 @@ class Candidates:
         """Words of patterns and of arguments as JSON writes them and as text, with the ends of such strings."""
         words, quotes = string_texts(self._plan), {*_QUOTE, *(end for end in self._ends if end[0] == 0x22)}
         others = [end for end in self._ends if end not in quotes]
-        found = [(json.dumps(word, ensure_ascii=False).encode()[1:-1], [*quotes]) for word in words]
-        return [*found, *((word.encode(), others) for word in words if others)]
+        as_json = [(json.dumps(word, ensure_ascii=False).encode()[1:-1], [*quotes]) for word in words]
+        return [*as_json, *((word.encode(), others) for word in words if others)]
 
     def _string_ends(
         self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, ends: Sequence[Sequence[int]]
     ) -> list[Candidate]:
         """Return the rests of words of patterns and of arguments that lead to one of ``ends``, where no byte may."""
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         plain: dict[int, Look | None] = {}
         for word, some in self._words:
             left = [end for end in some if end in ends]
@@ -215,37 +222,37 @@ class Candidates:
                 text = (*rest, *end)
                 if end in left and classes.fits(text, matcher, mask):
                     if classes.leads(text, matcher, mask, plain):
-                        found.append(Candidate(text))
+                        candidates.append(Candidate(text))
                         break
                     left.remove(end)  # here it is text
-        return found
+        return candidates
 
     def _key(self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState) -> list[Candidate]:
         """The member names that may be written: the last required one, or else some of them."""
         if not mask.bytes >> 0x22 & 1:
             return []
-        if found := self._required(matcher, scan):
-            return found
-        found = self._named(matcher)
-        return [*found, Candidate((0x22,))] if found else [Candidate((0x22,), settles=True)]
+        if candidates := self._required(matcher, scan):
+            return candidates
+        candidates = self._named(matcher)
+        return [*candidates, Candidate((0x22,))] if candidates else [Candidate((0x22,), settles=True)]
 
     def _required(self, matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
         """The rest of the last required name that may be written in an object and has not been.
 
         Of several for the first name in a key, which may decide what the object is.
         """
-        begun = b'"' + scan.text if scan.mode is Mode.IN_KEY else b""
+        written_part = b'"' + scan.text if scan.mode is Mode.IN_KEY else b""
         written = scan.frame.written if scan.frame is not None else ()
-        names = (name for name, needed in self._names if needed and name.startswith(begun))
-        rests = (name[len(begun) :] for name in names if name[1:-1] not in written)
-        most = FEW if begun and not written else 1
+        names = (name for name, needed in self._names if needed and name.startswith(written_part))
+        rests = (name[len(written_part) :] for name in names if name[1:-1] not in written)
+        most = FEW if written_part and not written else 1
         return [Candidate(tuple(rest), settles=most == 1) for rest in islice(filter(matcher.fits, rests), most)]
 
-    def _named(self, matcher: ByteMatcher, begun: bytes = b"") -> list[Candidate]:
-        """The rests of known names after ``begun``: of the last required one, or else of some."""
+    def _named(self, matcher: ByteMatcher, written_part: bytes = b"") -> list[Candidate]:
+        """The rests of known names after ``written_part``: of the last required one, or else of some."""
         for is_required in (True, False):
-            names = (name for name, needed in self._names if needed is is_required and name.startswith(begun))
-            rests = (rest for rest in (name[len(begun) :] for name in names) if matcher.fits(rest))
+            names = (name for name, needed in self._names if needed is is_required and name.startswith(written_part))
+            rests = (rest for rest in (name[len(written_part) :] for name in names) if matcher.fits(rest))
             last = list(islice(rests, 1 if is_required else _NAMES_AT_ONCE))
             if last:
                 return [Candidate(tuple(rest)) for rest in reversed(last)]
@@ -262,25 +269,28 @@ def _ends_reasoning(places: PlaceMap, place: AnswerPlace, text: Sequence[int]) -
 def _filled(
     matcher: ByteMatcher, some: Iterable[int], classes: Classes, ends: Sequence[Sequence[int]]
 ) -> list[Candidate]:
-    """The shortest run of one byte after which a string may end, where that is not the first byte.
+    """The shortest run of one byte after which a string may end, where it may not end after any single byte.
 
     A string of a least length may end after each longer run; elsewhere the run ends it as well, but may not be the
     shortest.
     """
-    found: list[tuple[int, ...]] = []
+    runs: list[tuple[int, ...]] = []
+    some = tuple(some)
+    classes.spent += FITTED * len(some) * len(ends)
+    if any(matcher.fits((byte, *end)) for byte in some for end in ends):
+        return []
     for byte in some:
-        late = [end for end in ends if not matcher.fits((byte, *end))]
-        for size in _RUNS if late and byte != 0x5C else ():  # an escape is not a run
+        for size in _RUNS if byte != 0x5C else ():  # an escape is not a run
             run = (byte,) * matcher.num_fitting((byte,) * size)
-            end = next((end for end in late if matcher.fits((*run, *end))), None)
-            classes.spent += FITTED * (2 * len(ends) + size / _RUNS[0])
+            end = next((end for end in ends if matcher.fits((*run, *end))), None)
+            classes.spent += FITTED * (len(ends) + size / _RUNS[0])
             if end is not None:
                 least = 2 + bisect_left(range(2, len(run)), True, key=lambda at: matcher.fits((*run[:at], *end)))
                 classes.spent += 8 * FITTED
-                found.append(run[:least])
+                runs.append(run[:least])
             if len(run) < size or end is not None:
                 break
-    return [Candidate(min(found, key=len))] if found else []
+    return [Candidate(min(runs, key=len))] if runs else []
 
 
 def _each(symbols: Iterable[int]) -> list[Candidate]:
@@ -292,21 +302,21 @@ def open_parts(place: AnswerPlace) -> int:
     scan = place.scan
     if scan is None:
         return 0
-    found = scan.frame.depth if scan.frame is not None else 0
+    num_open = scan.frame.depth if scan.frame is not None else 0
     if scan.mode in (Mode.STRING, Mode.IN_KEY):
-        found += 1
+        num_open += 1
     if scan.mode in (Mode.IN_KEY, Mode.AFTER_KEY, Mode.VALUE, Mode.KEY):
-        found += 1
-    return found
+        num_open += 1
+    return num_open
 
 
 def _different(matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
     """A number or a word for an item that must differ from many others: one of its index."""
     at = scan.frame.item_index if scan.frame is not None and scan.frame.node >= 0 else 0
-    begun = b"" if scan.mode is Mode.VALUE else b'"' + scan.text
+    written_part = b"" if scan.mode is Mode.VALUE else b'"' + scan.text
     for text in (b"%d" % (100 + at), b'"%c%c"' % (97 + at // 26 % 26, 97 + at % 26)) if at >= _MANY else ():
-        if text.startswith(begun) and matcher.fits(text[len(begun) :]):
-            return [Candidate(tuple(text[len(begun) :]))]
+        if text.startswith(written_part) and matcher.fits(text[len(written_part) :]):
+            return [Candidate(tuple(text[len(written_part) :]))]
     return []
 
 

@@ -32,13 +32,11 @@ __all__ = ["LandingControl", "Marks", "PlanPath", "RowLanding"]
 #: A search for a lost path is repeated after this many tokens (half of the remaining ones if they are few), or this
 #: part of the remaining ones if that is more.
 _RETRY, _RETRIES = 4, 8
-#: How often the places of a look are halved after looks that found no path.
-_HALVED = 3
 #: Places that the searches of one step may try: each step brings some, what it leaves is kept for later steps up to a
 #: most (the beginning has as many), of which one step may take a part.
 _STEP_PLACES, _SAVED_PLACES, _MOST_PLACES = 25, 1_000, 400
-#: The most places of one look after tokens that were only counted.
-_LOOK_PLACES = 1_000
+#: The most places of one look after tokens that were only counted, and of one where the path has been lost.
+_LOOK_PLACES, _PLACES_LOST = 1_000, 125
 #: Places that take as long as committing a token that is tried.
 _TRIED = 3.0
 #: Tokens of margin far from the budget, in addition to the bound.
@@ -91,12 +89,13 @@ class _Position:
     """The knowledge after ``size`` tokens: the path (None: none is known), and the tokens that may be written untried.
 
     ``tried`` maps tokens to the paths after them: None where one is refused, `_UNKNOWN` where no search decided.
-    ``saved`` are places kept for searches.
+    ``saved`` are places kept for searches; ``counted`` tokens have been taken off the credit.
     """
 
     size: int
     path: EndPath | None
     credit: int
+    counted: int
     saved: float = _SAVED_PLACES
     tried: dict[int, EndPath | None] = field(default_factory=dict)
 
@@ -134,10 +133,9 @@ class LandingControl:
         self._finder = PathFinder(self._plan.search, self._plan.classes)
         self._kept = kept  # positions at which tokens were tried, by size
         path = self._plan.path
-        first = _Position(0, path, self.max_tokens - path.size - self.reserve - self._margin)
+        first = _Position(0, path, self.max_tokens - path.size - self.reserve - self._margin, 0)
         self._here = kept.get(size) or first
-        self._num_counted = self._here.size
-        self._failures, self._retry_at = 0, 0  # looks in a row that found no path, and tokens after which one is due
+        self._here.counted = self._here.size
 
     @property
     def _margin(self) -> int:
@@ -146,7 +144,7 @@ class LandingControl:
     def rolled_back(self, size: int) -> None:
         """Forget what is known of tokens after the first ``size``, which have been undone."""
         self.marks = self.marks.before(size)
-        if size < self._num_counted:
+        if size < self._here.counted:
             self._begin({at: position for at, position in self._kept.items() if at <= size}, size)
 
     def fork(self) -> LandingControl:
@@ -164,18 +162,16 @@ class LandingControl:
 
         In most cases this only counts the new tokens.
         """
-        size, here = state.num_tokens, self._here
-        while self._num_counted < size:
-            here.credit -= 1 + self._plan.growth.of(state.engine.token_bytes(state.tokens[self._num_counted]))
-            self._num_counted += 1
-        if here.path is None:
-            if size < self._retry_at:
-                return False
-        elif here.credit > 0 and self._plan.growth.is_sure:
+        size, here, growth = state.num_tokens, self._here, self._plan.growth
+        while here.counted < size:
+            token = state.tokens[here.counted]
+            here.credit -= 1 if here.path is None else 1 + growth.of(state.engine.token_bytes(token))
+            here.counted += 1
+        if here.credit > 0 and (growth.is_sure or here.path is None):
             return False
         if here.size != size or size not in self._kept:
             here = self._here = self._position(state)
-        return here.path is not None and (here.credit <= 0 or not self._plan.growth.is_sure)
+        return here.path is not None and (here.credit <= 0 or not growth.is_sure)
 
     def _position(self, state: GuidanceState) -> _Position:
         """Return what is known at the row's position: what remains of the path, else what a search finds."""
@@ -185,15 +181,14 @@ class LandingControl:
         if path is None or path.size > remaining:
             path = self._looked_up(state, path or before.path or NOTHING, remaining)
         if path is None:
-            self._failures += 1
-            self._retry_at = size + max(1, min(_RETRY, remaining // 2), remaining // _RETRIES)
             self.lost = self._finder.refusal or self.lost or f"no end was found within {remaining} tokens"
-            return _Position(size, None, 0, before.saved)
-        self._failures, self.lost = 0, ""
+            retry = max(1, min(_RETRY, remaining // 2), remaining // _RETRIES)
+            return _Position(size, None, retry, size, before.saved)
+        self.lost = ""
         room = remaining - self._reserved(state.region) - self._margin
         if path.tokens is None and path.size >= room:  # as many tokens as bytes is too high a bound
             path = in_tokens(state, path, remaining) or path
-        here = _Position(size, path, room - path.size, before.saved)
+        here = _Position(size, path, room - path.size, size, before.saved)
         self._kept[size] = here
         if len(self._kept) > _POSITIONS:
             del self._kept[next(iter(self._kept))]
@@ -208,16 +203,16 @@ class LandingControl:
             tried = {}
         return None if path is _UNKNOWN else path
 
-    def _looked_up(self, state: GuidanceState, hint: EndPath, remaining: int) -> EndPath | None:
+    def _looked_up(self, state: GuidanceState, known_path: EndPath, remaining: int) -> EndPath | None:
         """Return a path that a search from the row's position finds."""
         cursor = self._finder.cursor(state)
         if cursor is None:
             return None
         if is_free(state):
             return NOTHING
-        places = _LOOK_PLACES >> min(self._failures, _HALVED)
+        places = _PLACES_LOST if self.lost else _LOOK_PLACES
         effort = Effort(cpu_s=time_limits().landing_look_cpu_s, places=places)
-        return self._finder.find(cursor, hint, remaining, effort).path
+        return self._finder.find(cursor, known_path, remaining, effort).path
 
     def _reserved(self, region: RegionName) -> int:
         return self.reserve if region is RegionName.REASONING else 0
@@ -273,8 +268,8 @@ class LandingControl:
         place = places.advance(cursor.place, symbols)
         region, most = places.region(place), self.max_tokens - state.num_tokens - 1
         most -= self._reserved(region)
-        begun = state.regions.matched(place.position) if region is RegionName.CONTENT else 0
-        is_call = begun >= (_OPENING if most > 0 else 1) and is_free(state)
+        num_matched = state.regions.matched(place.position) if region is RegionName.CONTENT else 0
+        is_call = num_matched >= (_OPENING if most > 0 else 1) and is_free(state)
         leads = state.regions.rests_of_exits(place.position, _MOST_LEADS) if is_call else [()]
         kept = self._finder.kept(cursor, here.path, token, place)
         is_kept = kept is not None and any(tuple(kept.symbols[: len(lead)]) == lead for lead in leads)
@@ -289,10 +284,10 @@ class LandingControl:
         effort.cost = 4.0 * most + 32
         is_certain = True
         for lead in leads:
-            found = self._finder.find(after, here.path, most, effort, written=len(symbols), lead=lead)
-            if found.path is not None:
-                return found.path
-            is_certain = is_certain and found.is_certain
+            end = self._finder.find(after, here.path, most, effort, written=len(symbols), lead=lead)
+            if end.path is not None:
+                return end.path
+            is_certain = is_certain and end.is_certain
         return None if is_certain else _UNKNOWN
 
     # -- what the budget decided
@@ -319,9 +314,9 @@ class LandingControl:
         if not after.feed(state.regions.symbols(token)):
             return ""
         before = b"".join(map(state.engine.token_bytes, state.tokens[-_NAME_TOKENS:])).decode(errors="replace")
-        rest = bytes(symbol for symbol in after.forced() if symbol < 256)
-        text = before + (state.engine.token_bytes(token) + rest).decode(errors="replace")
-        name = next((found for found in _NAME.finditer(text) if found.end() > len(before)), None)
+        forced = bytes(symbol for symbol in after.forced() if symbol < 256)
+        text = before + (state.engine.token_bytes(token) + forced).decode(errors="replace")
+        name = next((match for match in _NAME.finditer(text) if match.end() > len(before)), None)
         return name[0] if name is not None else ""
 
     @property

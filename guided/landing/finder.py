@@ -103,37 +103,37 @@ class PathFinder:
         ``place`` is that after it.  Where it may end inside a character, also the end of a character and ``path``.
         """
         matcher, symbols = cursor.matcher, cursor.state.regions.symbols(token)
-        begun, whole = matcher.ids(symbols), path.ids(matcher)
-        found: EndPath | None = None
-        if matcher.ends_after([*begun, *whole]):
-            is_filler = place.scan is None and len(whole) > 1 and matcher.ends_after([*begun, *whole[1:]])
-            found = path.from_symbol(1, cursor.state.regions) if is_filler else path
-        elif begun == whole[: len(begun)] or matcher.ends_after([*begun, *whole[len(begun) :]]):
-            found = path.after(token, symbols) or path.from_symbol(len(symbols), cursor.state.regions)
+        new, whole = matcher.ids(symbols), path.ids(matcher)
+        path_after: EndPath | None = None
+        if matcher.ends_after([*new, *whole]):
+            is_filler = place.scan is None and len(whole) > 1 and matcher.ends_after([*new, *whole[1:]])
+            path_after = path.from_symbol(1, cursor.state.regions) if is_filler else path
+        elif new == whole[: len(new)] or matcher.ends_after([*new, *whole[len(new) :]]):
+            path_after = path.after(token, symbols) or path.from_symbol(len(symbols), cursor.state.regions)
         elif symbols and 0x80 <= symbols[-1] < 0x100:
-            torn = (rest for rest in _TORN if matcher.ends_after([*begun, *matcher.ids(rest), *whole]))
-            found = next((path.behind(rest) for rest in torn), None)
-        if found is None or not found.symbols:
-            return found
-        places, rest = self.places(cursor.state), found.symbols
+            whole_characters = (rest for rest in _TORN if matcher.ends_after([*new, *matcher.ids(rest), *whole]))
+            path_after = next((path.behind(rest) for rest in whole_characters), None)
+        if path_after is None or not path_after.symbols:
+            return path_after
+        places, rest = self.places(cursor.state), path_after.symbols
         is_longer = bool(symbols) and symbols[-1] in _NUMBER and rest[0] in _DIGITS
         may_refuse = places.is_watched and (is_longer or not _STRUCTURE.isdisjoint(symbols))
-        return None if may_refuse and places.refuses(place, rest) else found
+        return None if may_refuse and places.refuses(place, rest) else path_after
 
     def find(
         self,
         cursor: Cursor,
-        hint: EndPath,
+        known_path: EndPath,
         most: int,
         effort: Effort,
         *,
         written: int = -1,
         lead: tuple[int, ...] = (),
     ) -> FoundPath:
-        """Return a path of at most ``most`` tokens from ``cursor``: the end of ``hint``, or what a search finds.
+        """Return a path of at most ``most`` tokens from ``cursor``: the end of ``known_path``, or what a search finds.
 
-        ``written``: the number of symbols from the beginning of ``hint`` to the cursor, if that is known.  The path is
-        to begin with ``lead``.
+        ``written``: the number of symbols from the beginning of ``known_path`` to the cursor, if that is known.  The
+        path is to begin with ``lead``.
         """
         state, matcher, place = cursor
         places = self.places(state)
@@ -142,17 +142,14 @@ class PathFinder:
             if not matcher.feed(lead):
                 return FoundPath(None)
         repeated: EndPath | None = None  # taken if nothing else is found: what is not repeated may be as long
-        at = remaining_from(matcher, place, places, hint, effort, written=written)
-        if at >= 0 and (path := _fitting(state, hint.from_symbol(at, state.regions), most, effort, lead)) is not None:
+        at = remaining_from(matcher, place, places, known_path, effort, written=written)
+        if (
+            at >= 0
+            and (path := _fitting(state, known_path.from_symbol(at, state.regions), most, effort, lead)) is not None
+        ):
             return FoundPath(path)
-        if places.is_watched:
-            again = remaining_from(matcher, place, places, hint, effort, written=written, may_repeat=True)
-            if again >= 0:
-                repeated = _begun(
-                    state, _fitting(state, hint.from_symbol(again, state.regions), most, effort, lead), most
-                )
         tree, is_found = self._search.tree(state, matcher, place, self._classes), False
-        for ends in self._search.ends(tree, effort, hint, at):
+        for ends in self._search.ends(tree, effort, known_path, at):
             for end in ends:
                 is_found = True
                 path = _fitting(state, end, most, effort, lead)

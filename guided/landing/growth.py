@@ -25,7 +25,7 @@ __all__ = ["Growth", "growth_bound"]
 
 #: Bytes of the frame of a value (a marker, brackets, separators), and of a string format.
 _FRAME, _FORMAT = 16, 40
-_MOST = 1 << 16
+_MAX_LENGTH = 1 << 16
 #: A piece of a regex: an escape or a class (one character), a parenthesis, a repeat with its least count, a character.
 _ESCAPE = r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[xupP]\{[^}]*\}|.)"
 _PIECE = re.compile(_ESCAPE + r"|\[(?:\\.|[^\]\\])*\]|[()]|\{([0-9]+)[0-9,]*\}|.", re.DOTALL)
@@ -69,11 +69,11 @@ def growth_bound(plan: Plan, first: int) -> Growth:
             schema = _Schema(tool.parameters)
             sizes.append(schema.least(tool.parameters) + schema.longest() + len(tool.name) + 4 * _FRAME)
     except RecursionError:  # a schema that is nested too deeply to be measured
-        sizes.append(_MOST)
+        sizes.append(_MAX_LENGTH)
     if response is not None:
         sizes += [len(text.encode()) for text in (*response.choices, response.source if is_tag else "")]
     most = max(sizes) + (first if plan.reasoning.applied and plan.reasoning.preset != "native" else 0)
-    return Growth(min(_MOST, most + 8), not is_tag and all(tool.kind != "custom" for tool in plan.tools))
+    return Growth(min(_MAX_LENGTH, most + 8), not is_tag and all(tool.kind != "custom" for tool in plan.tools))
 
 
 def _of_pattern(pattern: str) -> int:
@@ -92,7 +92,7 @@ def _of_pattern(pattern: str) -> int:
         else:
             last = len(text.encode()) if len(text) == 1 and text != "." else _CHARACTER
             groups[-1] += last
-    return min(_MOST, sum(groups))
+    return min(_MAX_LENGTH, sum(groups))
 
 
 def _has_no_bound(schema: Any) -> bool:
@@ -186,11 +186,11 @@ class _Schema:
         """Return a bound of the shortest text of a subschema."""
         if not isinstance(node, Mapping):
             return 1
-        found = self._known.get(id(node))
-        if found is None:
+        least = self._known.get(id(node))
+        if least is None:
             self._known[id(node)] = 0  # a recursive value has an alternative without itself
-            found = self._known[id(node)] = min(_MOST, self._worked_out(node))
-        return found
+            least = self._known[id(node)] = min(_MAX_LENGTH, self._worked_out(node))
+        return least
 
     def _worked_out(self, node: Mapping[str, Any]) -> int:
         if "const" in node:
@@ -261,7 +261,7 @@ def _listed(node: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 def _number(node: Mapping[str, Any], key: str) -> int:
     value = node.get(key)
-    return min(_MOST, int(value)) if isinstance(value, int | float) and value > 0 else 0
+    return min(_MAX_LENGTH, int(value)) if isinstance(value, int | float) and value > 0 else 0
 
 
 def _size(value: Any) -> int:

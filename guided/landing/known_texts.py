@@ -50,7 +50,7 @@ def closing_texts(plan: Plan) -> tuple[bytes, ...]:
     """Return the texts that close free text under a plan: ends of its grammar and rules, and exits of its regions."""
     grammar = plan.grammar
     larks = (grammar.rules, *(text for _, text in grammar.subs))
-    texts = [json.loads(found) for lark in larks for found in _SUFFIX.findall(lark)]
+    texts = [json.loads(suffix) for lark in larks for suffix in _SUFFIX.findall(lark)]
     texts += [piece for piece in _exits(plan) if isinstance(piece, str)]
     texts += [end for kind, source in grammars_in(plan) for end in grammar_texts(kind, source).ends]
     return tuple(dict.fromkeys(text.encode() for text in texts if text))[:_MOST_TEXTS]
@@ -61,8 +61,8 @@ def value_ends(plan: Plan, markers: Markers) -> tuple[tuple[int, ...], ...]:
     form = plan.format.tool_calls
     ends = [end for node in _tag_nodes(plan) for end in _listed(node.get("end")) if isinstance(end, str)]
     if form is not None and plan.tools:
-        found = syntax(form.syntax)
-        ends += found.text_ends(form, plan.tools) if isinstance(found, ParameterList) else ('"',)
+        tool_syntax = syntax(form.syntax)
+        ends += tool_syntax.text_ends(form, plan.tools) if isinstance(tool_syntax, ParameterList) else ('"',)
     return tuple(symbols_of(markers.pieces(end)) for end in [*dict.fromkeys(filter(None, ends))][:_MOST_TEXTS])
 
 
@@ -79,27 +79,27 @@ def _tag_nodes(plan: Plan) -> Iterator[Any]:
 
 def rule_rests(plan: Plan) -> tuple[bytes, ...]:
     """Return what may be left of the rules of a plan's grammars in Lark and GBNF, where something of one is written."""
-    found = [grammar_texts(kind, source).rests for kind, source in grammars_in(plan)]
-    return tuple(dict.fromkeys(text.encode() for rests in found for text in rests))
+    rests_of_rules = [grammar_texts(kind, source).rests for kind, source in grammars_in(plan)]
+    return tuple(dict.fromkeys(text.encode() for rests in rests_of_rules for text in rests))
 
 
 def response_texts(plan: Plan) -> tuple[bytes, ...]:
     """Return short texts of a plan's response, where it is a grammar in Lark or GBNF or a regex."""
-    response, found = plan.response, None
+    response, whole = plan.response, None
     if response is not None and response.kind in ("lark", "gbnf"):
-        found = grammar_texts(response.kind, response.source).whole
+        whole = grammar_texts(response.kind, response.source).whole
     elif response is not None and response.pattern is not None:
-        found = _short_word(_regex_language(response.pattern))
-    return (found.encode(),) if found else ()
+        whole = _short_word(_regex_language(response.pattern))
+    return (whole.encode(),) if whole else ()
 
 
 def grammars_in(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield the kinds and texts of the grammars of a plan in Lark and GBNF."""
-    found = [tool.grammar for tool in plan.tools if tool.grammar is not None]
+    grammars = [tool.grammar for tool in plan.tools if tool.grammar is not None]
     response = plan.response
     if response is not None and response.source:
-        found.append((response.kind, response.source))
-    for kind, source in found:
+        grammars.append((response.kind, response.source))
+    for kind, source in grammars:
         if kind in ("lark", "gbnf"):
             yield kind, source
         elif kind == "llguidance":
@@ -113,10 +113,10 @@ def grammars_in(plan: Plan) -> Iterator[tuple[str, str]]:
 def patterns_in(plan: Plan) -> Iterator[str]:
     """Yield the regexes of a plan's response, tags and tools."""
     tools = (tool.grammar for tool in plan.tools if tool.grammar is not None)
-    found: list[Any] = [source for kind, source in tools if kind == "regex"]
-    found += [node.get("pattern") for node in _tag_nodes(plan) if node.get("type") == "regex"]
-    found.append(plan.response.pattern if plan.response is not None else None)
-    yield from (pattern for pattern in found if isinstance(pattern, str))
+    patterns: list[Any] = [source for kind, source in tools if kind == "regex"]
+    patterns += [node.get("pattern") for node in _tag_nodes(plan) if node.get("type") == "regex"]
+    patterns.append(plan.response.pattern if plan.response is not None else None)
+    yield from (pattern for pattern in patterns if isinstance(pattern, str))
 
 
 def string_texts(plan: Plan) -> tuple[str, ...]:
@@ -124,9 +124,9 @@ def string_texts(plan: Plan) -> tuple[str, ...]:
 
     A string for several patterns of one schema matches them all.
     """
-    patterns = dict.fromkeys(found for schema in schemas_of(plan) for found in reversed([*_patterns(schema)]))
+    patterns = dict.fromkeys(joint for schema in schemas_of(plan) for joint in reversed([*_patterns(schema)]))
     patterns |= dict.fromkeys((pattern,) for pattern in patterns_in(plan))
-    words = [_word(*found) for found in list(patterns)[:_MOST_WORDS]]
+    words = [_word(*joint) for joint in list(patterns)[:_MOST_WORDS]]
     words += islice((word for schema in schemas_of(plan) for word in _contained(schema)), _MOST_WORDS)
     return tuple(dict.fromkeys(word for word in words if word is not None and len(word) <= _LONGEST))
 
@@ -172,7 +172,7 @@ def exit_ids(plan: Plan) -> frozenset[int]:
 
 def _exits(plan: Plan) -> Iterator[int | str]:
     """The pieces of the markers that lead out of regions."""
-    yield from (piece for region in plan.regions for way in region.exits for piece in way.trigger)
+    yield from (piece for region in plan.regions for region_exit in region.exits for piece in region_exit.trigger)
     yield from (piece for budget in plan.budgets for piece in budget.close)
 
 
@@ -182,8 +182,8 @@ def member_names(plan: Plan) -> tuple[tuple[bytes, bool], ...]:
     for schema in schemas_of(plan):
         for name, is_required in _names(schema):
             names[name] = names.get(name, False) or is_required
-    found = [(json.dumps(name, ensure_ascii=False).encode(), is_required) for name, is_required in names.items()]
-    return tuple(found[:_MOST_NAMES])
+    members = [(json.dumps(name, ensure_ascii=False).encode(), is_required) for name, is_required in names.items()]
+    return tuple(members[:_MOST_NAMES])
 
 
 def schemas_of(plan: Plan) -> Iterator[Any]:

@@ -30,7 +30,7 @@ __all__ = ["Landing", "LandingSearch", "canonical_tokens", "write"]
 #: Preferences of the searches, each of which is tried: the answer of fewest tokens wins.
 _PREFERENCES = (
     Preference({}),
-    Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), forced_cost=1.0),
+    Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), by_tokens=True),
     Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
 _KNOWN = Preference({}, takes_known=True)
@@ -84,25 +84,23 @@ class LandingSearch:
         except GuidanceError as error:
             return Landing(None, str(error))
         tree, most = self.tree(state, matcher, place, Classes() if classes is None else classes), effort.left
-        best, best_rank, reason, tried = None, (True, 0), "", 0
+        best, best_rank, reason, tried = None, (True, 0, 0), "", 0
         order = [*_PREFERENCES[:preferences]]
         if preferences > 1 and not state.tokens and (texts := self._texts):
             tree.texts, order = texts, [_KNOWN, *order]
         for preference in order:
-            if preference.values_alone and not tree.has_values:
-                continue  # it would find the same
             part = effort.part(min(most, effort.left // 2))
-            found = next(search(tree, preference, part))
+            for end in search(tree, preference, part):
+                tokens = None if end.symbols is None else write(state, end.symbols)
+                if end.symbols is None or tokens is None:
+                    reason = reason or end.reason or "the masks refuse the text that was found"
+                    continue
+                most = max(_FEW, _TIMES * end.expansions)
+                rank = (places.refuses(place, end.symbols), len(tokens), len(end.symbols))
+                if best is None or rank < best_rank:
+                    best, best_rank = tokens, rank
             effort.left += part.left
-            tried += found.expansions
-            tokens = None if found.symbols is None else write(state, found.symbols)
-            if found.symbols is None or tokens is None:
-                reason = reason or found.reason or "the masks refuse the text that was found"
-                continue
-            most = max(_FEW, _TIMES * found.expansions)
-            rank = (places.refuses(place, found.symbols), len(tokens))
-            if best is None or rank < best_rank:
-                best, best_rank = tokens, rank
+            tried += end.expansions
         return Landing(best, "" if best is not None else reason, tried)
 
     def tree(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, classes: Classes) -> SearchTree:
@@ -111,11 +109,12 @@ class LandingSearch:
         ``classes`` is what the caller remembers of bytes.
         """
         last = [symbol for token in state.tokens[-_LAST_TOKENS:] for symbol in state.regions.symbols(token)]
-        begun = next((len(last) - i for i, symbol in enumerate(reversed(last)) if symbol >= 256), 0)
-        return SearchTree(matcher, place, self.places(state), self._candidates, classes, bytes(last[begun:]))
+        num_since = next((len(last) - i for i, symbol in enumerate(reversed(last)) if symbol >= 256), 0)
+        written, num_tokens = bytes(last[num_since:]), self._engine.derived(_num_tokens)
+        return SearchTree(matcher, place, self.places(state), self._candidates, classes, written, num_tokens)
 
     def ends(
-        self, tree: SearchTree, effort: Effort, hint: EndPath = NOTHING, rest: int = -1
+        self, tree: SearchTree, effort: Effort, known_path: EndPath = NOTHING, too_long: int = -1
     ) -> Iterator[Iterator[EndPath]]:
         """Yield the paths that the search with each preference yields, see `search`, their tokens not known.
 
@@ -124,8 +123,8 @@ class LandingSearch:
         before, used = effort.left, 0.0
         for i, preference in enumerate(_PREFERENCES):
             least = effort.left - used - _MORE if i else 0.0
-            found = search(tree, preference, effort, hint, rest, least=least)
-            yield (EndPath(one.symbols) for one in found if one.symbols is not None)
+            ends = search(tree, preference, effort, known_path, too_long, least=least)
+            yield (EndPath(one.symbols) for one in ends if one.symbols is not None)
             used = used if i else before - effort.left
 
     @cached_property
@@ -158,32 +157,32 @@ def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None)
     are more than ``most``.  Watchers are not asked: a search goes where they forbid nothing if it finds such an end.
     The state stays as it is.
     """
-    engine, rest = state.engine, tuple(symbols)
-    planned = canonical_tokens(engine, rest)
+    engine, unwritten = state.engine, tuple(symbols)
+    planned = canonical_tokens(engine, unwritten)
     if most is not None and len(planned) >= most + (not state.plan.end_ids()):
         return None
     twin = state.fork(is_watched=False)
     done: list[int] = []
     try:
-        while rest:
+        while unwritten:
             token = twin.forced_next()
             if token is not None:
                 planned = planned[1:] if planned and planned[0] == token else []
             else:
-                planned = planned or canonical_tokens(engine, rest)
+                planned = planned or canonical_tokens(engine, unwritten)
                 token = planned.pop(0)
             written = state.regions.symbols(token)
             if not _commits(twin, token):
-                fitting = [i for i in engine.tokens_within(_text(rest)) if twin.allows(i)]
+                fitting = [i for i in engine.tokens_within(_text(unwritten)) if twin.allows(i)]
                 token, planned = max(fitting, key=lambda i: len(engine.token_bytes(i)), default=token), []
                 written = state.regions.symbols(token)
                 twin.commit([token])
-            if rest[: len(written)] != written or not written:
+            if unwritten[: len(written)] != written or not written:
                 return None
-            rest = rest[len(written) :]
+            unwritten = unwritten[len(written) :]
             done.append(token)
             if twin.is_stopped:
-                return tuple(done) if not rest else None
+                return tuple(done) if not unwritten else None
         end = twin.end_id()
         return None if end is None else (*done, end)
     except GuidanceError:
@@ -201,17 +200,22 @@ def _commits(state: GuidanceState, token: int) -> bool:
 
 def canonical_tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
     """Return the canonical tokens of symbols, without an end token."""
-    tokens_of, found = engine.derived(_tokens_of), []
+    tokens_of, tokens = engine.derived(_tokens_of), []
     while symbols:
         text = _text(symbols)
-        found += tokens_of(text) if text else [symbols[0] - 256]
+        tokens += tokens_of(text) if text else [symbols[0] - 256]
         symbols = symbols[len(text) or 1 :]
-    return found
+    return tokens
 
 
 def _tokens_of(engine: Engine) -> Callable[[bytes], list[int]]:
     """The canonical tokens of a text, not to be changed, remembered: the same ends of paths are asked for often."""
     return lru_cache(_TEXTS)(engine.ll_tokenizer.tokenize_bytes)
+
+
+def _num_tokens(engine: Engine) -> Callable[[Sequence[int]], int]:
+    """The number of canonical tokens of symbols."""
+    return lambda symbols: len(canonical_tokens(engine, symbols))
 
 
 def _text(symbols: Sequence[int]) -> bytes:

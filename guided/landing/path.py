@@ -104,13 +104,11 @@ def remaining_from(
     effort: Effort,
     after: int = -1,
     written: int = -1,
-    *,
-    may_repeat: bool = False,
 ) -> int:
     """Return the last index after ``after`` from which the symbols of ``path`` end the answer from here, else -1.
 
     ``path`` belongs to another place of the answer, after which ``written`` symbols were written, if that is known: the
-    rest of a text of one length may follow others.  ``may_repeat``: whether watchers are not asked.
+    rest of a text of one length may follow others.
     """
     mask = matcher.mask()
     if not matcher.ends.isdisjoint(mask.ids):
@@ -118,17 +116,17 @@ def remaining_from(
     in_string = place.scan is not None and place.scan.mode in (Mode.STRING, Mode.IN_KEY)
     in_text = place.scan is None and mask.bytes.bit_count() > FREE_TEXT
     in_string = in_string and mask.allows(0x22)  # else a pattern wants more of it, and a part of the path may fit
-    found: list[int] = []
+    starts: list[int] = []
     ends = places.regions.next_of_exits(place.position) if in_text else ()
     for symbol, indexes in path.positions.items():
         if mask.allows(symbol) and (symbol == 0x22 or not in_string):
-            found += [at for at in indexes if not at or not in_text or symbol >= 256 or symbol in ends]
+            starts += [at for at in indexes if not at or not in_text or symbol >= 256 or symbol in ends]
     if in_string:  # what has been written may only delay the path, or be a part of it
-        found += {0, written} & set(range(len(path.symbols)))
+        starts += {0, written} & set(range(len(path.symbols)))
     is_free = not (place.is_refused or places.has_unique or (place.scan and place.scan.mode) is Mode.NUMBER)
     ids = path.ids(matcher)
     kept = effort.left / 2  # for a search
-    for at in sorted((at for at in found if at > after), reverse=True):
+    for at in sorted((at for at in starts if at > after), reverse=True):
         if effort.left < kept or effort.is_spent:
             break
         effort.spend(_CHECKED)
@@ -136,9 +134,8 @@ def remaining_from(
             continue
         effort.spend((len(ids) - at) / _READ)
         if matcher.ends_after(ids[at:]):
-            rest = path.symbols[
-                at:
-            ]  # a part of a path has no more digits than the whole; without a key none is repeated
-            if may_repeat or (is_free and _COLON not in rest) or not places.refuses(place, rest):
+            # A part of a path has no more digits than the whole; without a key none is repeated.
+            remainder = path.symbols[at:]
+            if (is_free and _COLON not in remainder) or not places.refuses(place, remainder):
                 return at
     return -1

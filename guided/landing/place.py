@@ -153,10 +153,10 @@ class PlaceMap:
                 # a marker where a value may begin is not a value, and none begins after it
                 place = place._replace(scan=None, text=_BETWEEN if used or place.scan != _BEGIN else "")
             before = place.text or ""
-            found = self._openings.search(before + written[at:])
-            if found is None:
+            match = self._openings.search(before + written[at:])
+            if match is None:
                 return place._replace(text=f"{before}{written[at:]}"[-self._longest :])
-            at += found.end() - len(before)
+            at += match.end() - len(before)
             place = place._replace(scan=_BEGIN, text="", num_values=place.num_values + 1)
 
     def _with_value(self, place: AnswerPlace) -> AnswerPlace:
@@ -207,10 +207,10 @@ def _openings(plan: Plan, markers: Markers) -> tuple[re.Pattern[str] | None, int
     response = plan.response
     if response is None:
         return None, 0
-    texts = [found.opening for found in placed_schemas(response.kind, response.source)]
+    texts = [placed.opening for placed in placed_schemas(response.kind, response.source)]
     pieces = [written for text in texts if text is not None for written in ([text], markers.pieces(text))]
-    found = {"".join(map(_as_characters, written)) or _BETWEEN for written in pieces}
-    return (re.compile("|".join(map(re.escape, sorted(found)))) if found else None), max(map(len, found), default=0)
+    placed = {"".join(map(_as_characters, written)) or _BETWEEN for written in pieces}
+    return (re.compile("|".join(map(re.escape, sorted(placed)))) if placed else None), max(map(len, placed), default=0)
 
 
 def _as_characters(piece: str | int) -> str:

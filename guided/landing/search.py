@@ -6,7 +6,7 @@ asked once, whatever the preferences of the searches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import count
 from typing import NamedTuple
@@ -51,12 +51,12 @@ class Found(NamedTuple):
 class _Node:
     """The place after ``symbols`` and, once entered, ``forced``, which must come next."""
 
-    __slots__ = ("begun", "forced", "is_entered", "is_heir", "is_known", "is_left", "is_lost", "mask", "matcher",
-                 "open", "parent", "penalty", "place", "size", "symbols")  # fmt: skip
+    __slots__ = ("forced", "gave_matcher", "is_entered", "is_known", "is_lost", "mask", "matcher", "open", "parent",
+                 "penalty", "place", "place_before", "size", "symbols", "takes_matcher")  # fmt: skip
 
     def __init__(self, before: ByteMatcher, parent: _Node | None, symbols: Sequence[int], place: AnswerPlace) -> None:
         self.matcher = before  # of the place before, until this one is entered
-        self.is_heir = self.is_left = False  # an only child takes the matcher over from the place that it leaves
+        self.takes_matcher = self.gave_matcher = False  # an only child takes its parent's over
         self.is_known = False  # does it follow a known text, which may have been read as the beginning of another?
         self.parent = parent
         self.symbols = symbols
@@ -66,7 +66,7 @@ class _Node:
         self.is_entered = self.is_lost = False  # lost: a limit of the engine is met
         self.penalty = 0.0
         self._put(place)
-        self.begun = self.place  #: before what must come next
+        self.place_before = self.place  #: before what must come next
 
     def _put(self, place: AnswerPlace) -> None:
         self.place = place
@@ -78,7 +78,7 @@ class _Node:
     def enter(self, places: PlaceMap) -> None:
         """Write what leads here and what must come next."""
         self.is_entered = True
-        self.matcher = matcher = self.matcher if self.is_heir else self.matcher.copy()
+        self.matcher = matcher = self.matcher if self.takes_matcher else self.matcher.copy()
         self.is_lost = bool(self.symbols) and not matcher.feed(self.symbols)
         while not self.is_lost and (forced := matcher.forced() or self._but_for_blanks()):
             end = len(forced)
@@ -136,7 +136,7 @@ class _Node:
             nodes.append(nodes[-1].parent)
         return nodes[::-1]
 
-    def found(self, tried: int, rest: Sequence[int] = ()) -> Found:
+    def text_found(self, tried: int, rest: Sequence[int] = ()) -> Found:
         """Return the text from the beginning of the search to here and ``rest``, which ends it."""
         symbols = [symbol for node in self.line() for symbol in (*node.symbols, *node.forced)]
         return Found((*symbols, *rest), "", tried)
@@ -161,12 +161,13 @@ class SearchTree:
         candidates: Candidates,
         classes: Classes,
         written: bytes,
+        num_tokens: Callable[[Sequence[int]], int],
     ) -> None:
         self.places = places
+        self.num_tokens = num_tokens
         self.candidates = candidates
         self._classes = classes
         self.texts: Sequence[bytes] = ()  #: known ones of the response
-        self.has_values = False  #: whether a JSON value begins at one of the places
         self._written = written
         #: of the places, which do not know them: then all are freed with the tree
         self._children: dict[_Node, list[tuple[Candidate, _Node]]] = {}
@@ -180,9 +181,10 @@ class SearchTree:
             is_narrow = node is self.root and mask.bytes.bit_count() <= FREE_TEXT
             classes = Classes() if is_narrow else self._classes
             at, is_first = node.place, node.size == 0
-            found = self.candidates.at(node.matcher, mask, at, self.places, classes, self._written, is_first=is_first)
-            after = [(candidate, self.after(node, candidate.symbols)) for candidate in found]
-            self.has_values = self.has_values or any(candidate.begins_value for candidate in found)
+            candidates = self.candidates.at(
+                node.matcher, mask, at, self.places, classes, self._written, is_first=is_first
+            )
+            after = [(candidate, self.after(node, candidate.symbols)) for candidate in candidates]
             if node.place.scan is not None and any(child.penalty for _, child in after):
                 others = self.candidates.others(node.matcher, mask, self._classes)
                 after = [(candidate._replace(settles=False), child) for candidate, child in after]
@@ -191,14 +193,14 @@ class SearchTree:
             for paid in (classes, self._classes):
                 effort.spend(paid.spent)
                 paid.spent = 0.0
-            if len(after) == 1 and _is_inside(node.begun) and _is_inside(node.place):
-                node.is_left = after[0][1].is_heir = True
+            if len(after) == 1 and _is_inside(node.place_before) and _is_inside(node.place):
+                node.gave_matcher = after[0][1].takes_matcher = True
         return after
 
-    def known(self, node: _Node) -> _Node | None:
+    def known_text(self, node: _Node) -> _Node | None:
         """Return the place after a known text of the response that fits at a place, or in what must come before it."""
-        place, forced = node.begun, node.forced
-        for at in range(0 if node.is_left else len(forced) + 1):
+        place, forced = node.place_before, node.forced
+        for at in range(0 if node.gave_matcher else len(forced) + 1):
             if self.places.region(place) is RegionName.RESPONSE and (place.scan is None or place.scan.frame is None):
                 written = bytes(symbol for symbol in forced[at:] if symbol < 256)
                 for text in self.texts:
@@ -219,16 +221,16 @@ def search(
     tree: SearchTree,
     preference: Preference,
     effort: Effort,
-    hint: EndPath = NOTHING,
-    rest: int = -1,
+    known_path: EndPath = NOTHING,
+    too_long: int = -1,
     *,
     least: float = 0.0,
 ) -> Iterator[Found]:
-    """Yield the texts found that end the answer: some symbols and then a rest of ``hint``, then others.
+    """Yield the texts found that end the answer: some symbols and then a rest of ``known_path``, then others.
 
     The first of the others is the shortest that the preference leads to, the next ones cost little more; in the end
-    comes None with the reason why there is none.  ``hint`` is a path
-    that ends the answer from a place near by; its rests from index ``rest`` on are too long, as is each that is
+    comes None with the reason why there is none.  ``known_path`` is a path
+    that ends the answer from a place near by; its rests from index ``too_long`` on are too long, as is each that is
     yielded when the next is asked for.  ``least`` places of ``effort`` are left to others.
     """
     ties = count()
@@ -250,7 +252,10 @@ def search(
             penalty = node.penalty
             if not node.is_entered:
                 node.enter(tree.places)
-            cost += node.penalty - penalty + preference.forced_cost * len(node.forced)
+            cost += node.penalty - penalty
+            if node.forced:
+                piece = (*node.symbols, *node.forced)
+                cost += preference.cost_of(piece, tree.num_tokens) - preference.cost_of(node.symbols, tree.num_tokens)
             if node.forced and heap and cost + node.open > heap[0][0]:
                 heappush(heap, (cost + node.open, -next(ties), cost, node, True))  # others are nearer now
                 continue
@@ -258,7 +263,7 @@ def search(
         if node.is_lost:
             continue
         if not node.matcher.ends.isdisjoint(mask.ids):
-            yield node.found(tried)
+            yield node.text_found(tried)
             most, least = min(most, estimate + _NEXT), max(least, effort.left - _MORE)
             continue
         scan = node.place.scan
@@ -267,20 +272,25 @@ def search(
         if visits >= most_visits and heap:
             continue
         seen[looks] = visits + 1
-        if hint.symbols and not node.is_left and node is not tree.root:
-            at = remaining_from(node.matcher, node.place, tree.places, hint, effort, rest)
-            if at > rest:  # what is asked for after a longer rest must be shorter
-                rest = at
-                yield node.found(tried, hint.symbols[at:])
-        known = tree.known(node) if preference.takes_known and not node.is_known else None
-        children = tree.children(node, mask, effort) if known is None else [(Candidate(tuple(known.symbols)), known)]
+        if known_path.symbols and not node.gave_matcher and node is not tree.root:
+            at = remaining_from(node.matcher, node.place, tree.places, known_path, effort, too_long)
+            if at > too_long:  # what is asked for after a longer rest must be shorter
+                too_long = at
+                yield node.text_found(tried, known_path.symbols[at:])
+        known_text = tree.known_text(node) if preference.takes_known and not node.is_known else None
+        children = (
+            tree.children(node, mask, effort)
+            if known_text is None
+            else [(Candidate(tuple(known_text.symbols)), known_text)]
+        )
         if any(candidate.settles for candidate, _ in children):
             heap = [item for item in heap if item[3].place.scan is None]  # another tag, say
             heapify(heap)
             seen.clear()
             since = 0
         for candidate, child in children:
-            after = cost + preference.cost(candidate) + child.penalty + preference.forced_cost * len(child.forced)
+            piece = (*child.symbols, *child.forced)
+            after = cost + preference.cost(candidate) + preference.cost_of(piece, tree.num_tokens) + child.penalty
             heappush(heap, (after + child.open, -next(ties), after, child, child.is_entered))
         if since >= (_ROUND if scan is not None else _ROUND_OF_TEXT) and len(heap) > 1:
             ahead = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))

@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar, TypeVarTuple
 from guided.output.message import Message
 from special_tokens.errors import GuidanceError, GuidedError, ModelError
 
-__all__ = ["Fail", "alone", "completed", "contained", "together"]
+__all__ = ["Fail", "alone", "completed", "contained", "made", "together"]
 
 D = TypeVar("D")
 T = TypeVar("T")
@@ -30,6 +30,17 @@ def alone(fail: Fail, default: D, ask: Callable[[*Ts], T], *args: *Ts) -> T | D:
     """Return what ``ask`` returns for one row; if it raises, end the row with ``fail`` and return ``default``."""
     try:
         return ask(*args)
+    except BaseException as error:
+        fail(error)
+        return default
+
+
+def made(fail: Fail, default: D, make: Callable[[*Ts], T], *args: *Ts) -> T | D:
+    """As `alone`, for what a row begins with.  A `GuidedError` is raised: the caller asked for what cannot be made."""
+    try:
+        return make(*args)
+    except GuidedError:
+        raise
     except BaseException as error:
         fail(error)
         return default

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from grammars.plan.plan import Plan, RowPlan, Stops
+from grammars.plan.plan import Plan, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.landing.control import RowLanding
@@ -24,7 +24,8 @@ from guided.output.parser import (
     ToolCallEnd,
 )
 from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
-from guided.rows.alone import alone, completed, contained
+from guided.rows.alone import alone, completed, contained, made
+from guided.rows.making import make_row
 from guided.rows.sequence import OnError, RowSequence, matcher_of
 from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin
@@ -66,15 +67,14 @@ class RowAnswer:
         #: the indices of the tokens that came in with `push_forced`
         self.forced: list[int] = []
         self.sequence: RowSequence | UnguidedSequence | None = None
-        if isinstance(plan, Plan) and not is_written:
-            self.sequence = RowSequence(plan, engine, begin=begin, on_error=on_error, row=number, landing=landing)
-        elif isinstance(plan, Stops) and not is_written:
-            self.sequence = UnguidedSequence(plan, engine, row=number)
+        if not is_written:
+            self.sequence = make_row(plan, engine, begin=begin, on_error=on_error, number=number, landing=landing)
         self._engine = engine
         self._ends = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
         self._error: GuidedError | None = None  # from outside its guidance
         self._end: int | None = None  # the index of the token that ended the answer by its id
-        self._parser = parser_of(plan, engine, begin, self.sequence)
+        #: None where it could not be made, and the answer has failed
+        self._parser = made(self.fail, None, parser_of, plan, engine, begin, self.sequence)
         self._builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
         self._num_read = 0
         self._num_calls = 0  # calls that ended before landing began
@@ -152,6 +152,8 @@ class RowAnswer:
         return alone(self.fail, [], self._read)
 
     def _read(self) -> list[Event]:
+        if self._parser is None:
+            return []
         size = len(self.tokens) if self._end is None else self._end
         while size > self._num_read and self.tokens[size - 1] in self._ends:
             size -= 1  # it ends the answer unless the row goes on
@@ -179,7 +181,7 @@ class RowAnswer:
         return [*events, *alone(self.fail, [], self._last, is_cut)]
 
     def _last(self, is_cut: bool) -> list[Event]:
-        events = self._parser.finish(is_cut=is_cut)
+        events = self._parser.finish(is_cut=is_cut) if self._parser is not None else []
         self._builder.add(events)
         return events
 
@@ -187,15 +189,17 @@ class RowAnswer:
         """Return the finished answer; ``usage`` counts the work of the model that it took."""
         self.finish()
         usage = replace(usage or Usage(), prompt_tokens=self.prompt_tokens)
-        unread = self._builder.unread(usage, self.error, self.tokens)
-        return completed(unread, self.number, lambda _: self._whole(usage))
+        unread, parser = self._builder.unread(usage, self.error, self.tokens), self._parser
+        if parser is None:
+            return replace(unread, finish_reason="error")
+        return completed(unread, self.number, lambda _: self._whole(parser, usage))
 
-    def _whole(self, usage: Usage) -> Message:
+    def _whole(self, parser: StopAwareParser, usage: Usage) -> Message:
         row = self.sequence if isinstance(self.sequence, RowSequence) else None
-        hit, end, tokens = self._parser.hit, self._end, self.tokens
+        hit, end, tokens = parser.hit, self._end, self.tokens
         if hit is not None:
             tokens = tokens[: hit.num_tokens]
-        usage = replace(usage, completion_tokens=len(tokens), reasoning_tokens=self._parser.reasoning_tokens)
+        usage = replace(usage, completion_tokens=len(tokens), reasoning_tokens=parser.reasoning_tokens)
         message = self._builder.message(
             ended=hit is not None or end is not None or (row is not None and row.state.is_stopped),
             whole=hit is None or _is_whole(tokens, hit, self.plan, self._engine, self.begin),

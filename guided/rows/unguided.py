@@ -1,8 +1,9 @@
-"""A row without a plan but with stops: its logits are never changed, and it ends when a stop is complete."""
+"""Rows whose logits are never changed: with stops, of which a complete one ends the row, or failed from the start."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 from grammars.plan.plan import Stops
 from guided.engine.counters import Guidance
@@ -16,7 +17,10 @@ __all__ = ["UnguidedSequence"]
 
 
 class UnguidedSequence:
-    """The stops of one unguided row, with the methods of `guided.rows.sequence.RowSequence`."""
+    """The stops of one unguided row, with the methods of `guided.rows.sequence.RowSequence`.
+
+    ``unmade`` is what was raised when the row was made: it ends with it, before its first token.
+    """
 
     is_guided = False
     ends_by_id = False
@@ -25,9 +29,16 @@ class UnguidedSequence:
     rescued = 0
     on_error = "end"
 
-    def __init__(self, stops: Stops, engine: Engine, *, row: int = 0) -> None:
+    def __init__(self, stops: Stops, engine: Engine, *, row: int = 0, unmade: BaseException | None = None) -> None:
         self.row = row
         self.stops = StopMatcher(compile_stops(stops, engine))
+        self._unmade = unmade
+        self._begin()
+
+    def _begin(self) -> None:
+        self.error = None
+        if self._unmade is not None:
+            self.fail(self._unmade)
 
     @property
     def is_done(self) -> bool:
@@ -75,12 +86,12 @@ class UnguidedSequence:
     def restart(self) -> None:
         """Go back to the beginning, as if nothing had been written."""
         self.stops.reset()
-        self.error = None
+        self._begin()
 
     def fork(self) -> UnguidedSequence:
         """Return an independent copy at the same position."""
-        twin = object.__new__(UnguidedSequence)
-        twin.row, twin.stops, twin.error = self.row, self.stops.fork(), self.error
+        twin = copy(self)
+        twin.stops = self.stops.fork()
         return twin
 
     def guidance(self) -> Guidance:

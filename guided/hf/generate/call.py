@@ -23,8 +23,8 @@ from guided.landing.options import Budgeting, LandingOptions, ShortBudget, budge
 from guided.output.message import Message, Prompt
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
-from guided.rows.sequence import OnError, RowSequence, check_on_error
-from guided.rows.unguided import UnguidedSequence
+from guided.rows.making import make_row
+from guided.rows.sequence import OnError, check_on_error
 from guided.state.entry import FRESH, Begin, begin_of
 from guided.state.state import GuidanceState
 from guided.stops.automaton import compile_stops
@@ -53,20 +53,16 @@ class _Rows:
 
     def row(self, plan: RowPlan, engine: Engine, begin: Begin, number: int) -> Row | None:
         """Return a new row for ``plan``; None if there is no plan."""
-        if plan is None:
-            return None
-        if isinstance(plan, Stops):
-            return UnguidedSequence(plan, engine, row=number)
         landing = RowLanding()
         if self.max_tokens is not None:
             landing = row_landing(plan, engine, begin, self.max_tokens, self.budget)
-        return RowSequence(
+        return make_row(
             plan,
             engine,
             begin=begin,
+            number=number,
             on_error=self.on_error,
             max_rollbacks=self.max_rollbacks,
-            row=number,
             landing=landing,
         )
 

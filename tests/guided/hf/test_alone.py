@@ -17,6 +17,10 @@ import pytest
 import torch
 
 import guided
+import guided.rows.sequence
+import guided.rows.unguided
+from grammars.plan.plan import Plan
+from guided.engine.matcher import RecoveringMatcher
 from guided.hf.drafts.assistant import AssistantDrafts
 from guided.hf.drafts.draft import DraftTrial
 from guided.hf.drafts.lookup import PromptLookup
@@ -474,14 +478,36 @@ def test_by_option_a_row_whose_guidance_raises_goes_on(guide: Any, room: Room, m
     assert (message.finish_reason == "error") == is_applied
 
 
-@pytest.mark.parametrize("way", ["our loop", "model.generate"])
-def test_a_row_whose_landing_cannot_be_made_fails_alone(guide: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the first token: the search for the shortest answer of one plan raises."""
-    room, error = SHARED[4], RuntimeError("injected")
+#: What makes a part of a row before its first token, and the plan of the row.
+MAKING: list[tuple[Any, str, str]] = [
+    (LandingSearch, "shortest_end", "texts"),
+    (GuidanceState, "__init__", "texts"),
+    (RecoveringMatcher, "__init__", "texts"),
+    (SequenceWatcher, "of", "distinct"),
+    (guided.rows.sequence, "compile_stops", "stopped"),
+    (guided.rows.unguided, "compile_stops", "stops alone"),
+    (OutputParser, "__init__", "texts"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "plan", "way"),
+    [
+        pytest.param(*making, way, marks=pytest.mark.slow if way != "our loop" and i % 3 else (), id=f"{i} {way}")
+        for i, making in enumerate(MAKING)
+        for way in ("our loop", "stream", "model.generate")
+    ],
+)
+def test_a_row_of_which_a_part_cannot_be_made_fails_alone(
+    guide: Any, kind: Any, name: str, plan: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, error = Room(kind, name, _is_number, plan), RuntimeError("injected")
 
     def messages() -> list[Message]:
         if way == "our loop":
             return ours(guide, room)
+        if way == "stream":
+            return [[*guide.stream(CHATS[ROW], plan_of(guide, plan), max_tokens=30)][-1].message]
         plans = plans_of(guide, room)
         inputs = checked_inputs(guide.context, CHATS, plans)
         kwargs = generate_kwargs(guide.context, inputs, plans, max_tokens=30)
@@ -494,18 +520,28 @@ def test_a_row_whose_landing_cannot_be_made_fails_alone(guide: Any, way: str, mo
         )
         return found
 
-    judge, real, of_row = messages(), LandingSearch.shortest_end, plan_of(guide, room.plan)
+    judge, real, of_row = messages(), getattr(kind, name), plan_of(guide, plan)
 
-    def broken(search: LandingSearch, *args: Any, **kwargs: Any) -> Any:
-        if search._plan.response == of_row.response:
+    def is_of_row(value: Any) -> bool:
+        value = getattr(value, "_plan", value)
+        is_plan = isinstance(value, type(of_row))
+        return is_plan and (value.response == of_row.response if isinstance(value, Plan) else value == of_row)
+
+    def broken(*args: Any, **kwargs: Any) -> Any:
+        if any(map(is_of_row, args)):
             raise error
-        return real(search, *args, **kwargs)
+        return real(*args, **kwargs)
 
     guide.engine._derived.clear()  # of what is known of the plans
-    monkeypatch.setattr(LandingSearch, "shortest_end", broken)
+    monkeypatch.setattr(kind, name, staticmethod(broken) if name == "of" else broken)
     found = messages()
-    check_neighbours(found, judge)
-    assert found[ROW].finish_reason == "error"
-    assert found[ROW].error is not None
-    assert found[ROW].error.__cause__ is error
-    assert found[ROW].token_ids == ()
+    failed = found[0 if way == "stream" else ROW]
+    if way != "stream":
+        check_neighbours(found, judge)
+    assert failed.finish_reason == "error"
+    assert not failed.ok
+    assert type(failed.error) is GuidanceError
+    assert failed.error.__cause__ is error
+    is_written = kind is OutputParser and way == "model.generate"  # its answer is read at the end
+    assert failed.token_ids == (judge[ROW].token_ids if is_written else ())
+    assert not failed.content

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import threading
 from typing import Any
 
@@ -190,7 +189,6 @@ def test_the_states_of_a_run_take_two_vectors_a_row_whatever_its_length(tiny_gui
 
     def measured(self: Any, *args: Any) -> None:
         take(self, *args)
-        gc.collect()
         held.append(sum(state.untyped_storage().nbytes() for state in self._found.values()))
 
     monkeypatch.setattr("guided.hf.hidden.last_states.LastStates.take", measured)

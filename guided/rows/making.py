@@ -1,0 +1,47 @@
+"""Make the row of a plan: a fault in making it is the row's own."""
+
+from __future__ import annotations
+
+from grammars.plan.plan import RowPlan, Stops
+from guided.engine.engine import Engine
+from guided.landing.control import RowLanding
+from guided.rows.sequence import OnError, RowSequence
+from guided.rows.unguided import UnguidedSequence
+from guided.state.entry import FRESH, Begin
+from special_tokens.errors import GuidedError
+
+__all__ = ["make_row"]
+
+
+def make_row(
+    plan: RowPlan,
+    engine: Engine,
+    *,
+    begin: Begin = FRESH,
+    number: int = 0,
+    on_error: OnError = "end",
+    max_rollbacks: int | None = None,
+    landing: RowLanding = RowLanding(),  # noqa: B008
+) -> RowSequence | UnguidedSequence | None:
+    """Return the row of ``plan``, None without one; a row that could not be made has failed.
+
+    A `GuidedError` is raised: the caller asked for what cannot be made.
+    """
+    if plan is None:
+        return None
+    try:
+        if isinstance(plan, Stops):
+            return UnguidedSequence(plan, engine, row=number)
+        return RowSequence(
+            plan,
+            engine,
+            begin=begin,
+            on_error=on_error,
+            max_rollbacks=max_rollbacks,
+            row=number,
+            landing=landing,
+        )
+    except GuidedError:
+        raise
+    except BaseException as error:
+        return UnguidedSequence(Stops(), engine, row=number, unmade=error)
