@@ -1,7 +1,7 @@
-"""Frozen dataclasses to plain values (records) and back, guided by their annotations.
+"""Convert dataclasses to plain dicts for msgpack, and back, checked against their annotations.
 
-A record is a map from field to value without the fields that have their default value.  Values of ``Any`` are JSON
-values; tuples in them and integers beyond 64 bits keep their type.
+A record is a dict of a dataclass's fields; those at their default are left out.  A field of type ``Any`` holds JSON
+values, and may also hold tuples and integers beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from special_tokens.errors import shown
 __all__ = ["Misfit", "from_record", "to_record", "unpack_extension"]
 
 _TUPLE, _INTEGER = 1, 2  # codes of msgpack extensions
-_DEEPEST = 400
+_MAX_DEPTH = 400
+_MAX_DIGITS = 4_000  # of an integer; Python converts at most 4,300
 
 
 class Misfit(ValueError):
-    """A value of another type than its field; ``place`` is the path of fields that leads to it."""
+    """A value that does not fit its field; ``place`` is the path to it."""
 
     def __init__(self, message: str, place: str) -> None:
         self.place = place
@@ -36,7 +37,7 @@ class Misfit(ValueError):
 
 
 def to_record(value: Any, place: str = "plan") -> dict[str, Any]:
-    """Return a dataclass as a map without local fields.  Raises `Misfit` for a value that cannot be sent."""
+    """Return a dataclass as a dict, without fields marked local.  Raises `Misfit` for a value that is not JSON."""
     hints = _hints(cast(Hashable, type(value)))
     out: dict[str, Any] = {}
     for field in dataclasses.fields(value):
@@ -62,28 +63,31 @@ def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
     return False
 
 
-def _write(value: Any, kind: Any, place: str) -> Any:
-    if kind is Any:
+def _write(value: Any, annotation: Any, place: str) -> Any:
+    if annotation is Any:
         return _json_value(value, place)
     if dataclasses.is_dataclass(value):
         return to_record(value, place=place)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
-        kinds = _items(kind, len(value))
-        return [_write(item, k, f"{place}[{i}]") for i, (item, k) in enumerate(zip(value, kinds, strict=True))]
+        item_types = _item_types(annotation, len(value))
+        return [_write(item, k, f"{place}[{i}]") for i, (item, k) in enumerate(zip(value, item_types, strict=True))]
     return _json_value(value, place)
 
 
 def _json_value(value: Any, place: str, depth: int = 0) -> Any:
-    if depth > _DEEPEST:
-        raise Misfit(f"nested more than {_DEEPEST} deep", place)
+    if depth > _MAX_DEPTH:
+        raise Misfit(f"nested more than {_MAX_DEPTH} deep", place)
     match value:
         case None | bool() | float() | str():
             return value
         case int():
-            fits = -(2**63) <= value < 2**64
-            return value if fits else msgpack.ExtType(_INTEGER, str(value).encode())
+            if -(2**63) <= value < 2**64:
+                return value
+            if abs(value) >= 10**_MAX_DIGITS:
+                raise Misfit(f"integer of more than {_MAX_DIGITS:,} digits", place)
+            return msgpack.ExtType(_INTEGER, str(value).encode())
         case list():
             return [_json_value(item, f"{place}[{i}]", depth + 1) for i, item in enumerate(value)]
         case tuple():
@@ -92,7 +96,7 @@ def _json_value(value: Any, place: str, depth: int = 0) -> Any:
         case Mapping():
             for key in value:
                 if not isinstance(key, str):
-                    raise Misfit(f"the key {shown(key)} is not a text", place)
+                    raise Misfit(f"the key {shown(key)} is not a string", place)
             return {key: _json_value(item, f"{place}.{key}", depth + 1) for key, item in value.items()}
     raise Misfit(f"{type(value).__name__} is not a JSON value", place)
 
@@ -104,15 +108,15 @@ def unpack_extension(code: int, data: bytes) -> Any:
     """Return the value of one of our msgpack extensions; raises `ValueError` for any other."""
     if code == _TUPLE:
         return tuple(msgpack.unpackb(data, ext_hook=unpack_extension, strict_map_key=True))
-    if code == _INTEGER and len(data) <= 4_000:
+    if code == _INTEGER and len(data) <= len("-") + _MAX_DIGITS:
         return int(data.decode("ascii"))
     raise ValueError(f"unknown extension {code}")
 
 
 def from_record(kind: type[Any], data: Any, place: str = "plan") -> Any:
-    """Return a dataclass from its map; local fields have their defaults.
+    """Return a dataclass from its dict; local fields have their defaults.
 
-    Raises `Misfit` for an unknown or missing field and a value of another type.
+    Raises `Misfit` for an unknown or missing field, or a value that does not fit its field.
     """
     if not isinstance(data, dict):
         raise Misfit("not a map", place)
@@ -121,78 +125,76 @@ def from_record(kind: type[Any], data: Any, place: str = "plan") -> Any:
     for name in data:
         if name not in fields:
             raise Misfit(f"unknown field {shown(name)}", place)
-    values = {name: _read(value, hints[fields[name].name], f"{place}.{name}") for name, value in data.items()}
+    values = {name: _read(value, hints[name], f"{place}.{name}") for name, value in data.items()}
     for name, field in fields.items():
         if name not in values and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise Misfit(f"the field {shown(name)} is missing", place)
-    return kind(**{fields[name].name: value for name, value in values.items()})
+    return kind(**values)
 
 
-def _read(value: Any, kind: Any, place: str) -> Any:
-    if kind is Any:
-        _json_value(value, place)  # refuses bytes and keys that are no text: `to_record` would refuse them, too
+def _read(value: Any, annotation: Any, place: str) -> Any:
+    if annotation is Any:
+        _json_value(value, place)  # refuses what `to_record` refuses: bytes, keys that are not strings
         return value
-    origin = typing.get_origin(kind)
+    origin = typing.get_origin(annotation)
     if origin in (typing.Union, types.UnionType):
-        return _read_union(value, typing.get_args(kind), place)
+        return _read_union(value, typing.get_args(annotation), place)
     if origin is typing.Literal:
-        if value in typing.get_args(kind) and isinstance(value, str):
+        if value in typing.get_args(annotation) and isinstance(value, str):
             return value
-        raise Misfit(f"{shown(value)} is none of {', '.join(map(repr, typing.get_args(kind)))}", place)
+        raise Misfit(f"{shown(value)} is not one of {', '.join(map(repr, typing.get_args(annotation)))}", place)
     if origin is tuple:
         if not isinstance(value, list):
             raise Misfit("not a list", place)
-        kinds = _items(kind, len(value))
-        if len(kinds) != len(value):
-            raise Misfit(f"{len(value)} values, not {len(kinds)}", place)
-        return tuple(_read(item, k, f"{place}[{i}]") for i, (item, k) in enumerate(zip(value, kinds, strict=True)))
-    if origin is not None:  # Mapping[str, Any]
+        item_types = _item_types(annotation, len(value))
+        if len(item_types) != len(value):
+            raise Misfit(f"expected {len(item_types)} values, got {len(value)}", place)
+        return tuple(_read(item, k, f"{place}[{i}]") for i, (item, k) in enumerate(zip(value, item_types, strict=True)))
+    if origin is not None:  # the only other generic used in plans: Mapping[str, Any]
         if not isinstance(value, dict):
-            raise Misfit("not a map of texts", place)
+            raise Misfit("not a map", place)
         _json_value(value, place)
         return value
-    return _read_plain(value, kind, place)
+    return _read_plain(value, annotation, place)
 
 
-def _read_plain(value: Any, kind: Any, place: str) -> Any:
-    if dataclasses.is_dataclass(kind):
-        return from_record(typing.cast(type, kind), value, place=place)
-    if isinstance(kind, type) and issubclass(kind, Enum):
+def _read_plain(value: Any, annotation: Any, place: str) -> Any:
+    if dataclasses.is_dataclass(annotation):
+        return from_record(typing.cast(type, annotation), value, place=place)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
         try:
-            return kind(value)
+            return annotation(value)
         except ValueError:
-            raise Misfit(f"{shown(value)} is not of type {kind.__name__}", place) from None
-    if kind is type(None):
-        kind_ok = value is None
-    elif kind is int:
-        kind_ok = isinstance(value, int) and not isinstance(value, bool)
+            raise Misfit(f"{shown(value)} is not of type {annotation.__name__}", place) from None
+    if annotation is type(None):
+        fits = value is None
+    elif annotation is int:
+        fits = isinstance(value, int) and not isinstance(value, bool)
     else:
-        kind_ok = isinstance(value, kind)
-    if not kind_ok:
-        raise Misfit(f"{type(value).__name__} instead of {getattr(kind, '__name__', kind)}", place)
+        fits = isinstance(value, annotation)
+    if not fits:
+        raise Misfit(f"expected {getattr(annotation, '__name__', annotation)}, got {type(value).__name__}", place)
     return value
 
 
-def _read_union(value: Any, kinds: tuple[Any, ...], place: str) -> Any:
-    misfit: Misfit | None = None
-    for kind in kinds:
+def _read_union(value: Any, annotations: tuple[Any, ...], place: str) -> Any:
+    misfits: list[Misfit] = []
+    for annotation in annotations:
         try:
-            return _read(value, kind, place)
-        except Misfit as error:
-            if misfit is None or len(error.place) > len(misfit.place):
-                misfit = error
-    assert misfit is not None
-    raise misfit
+            return _read(value, annotation, place)
+        except Misfit as misfit:
+            misfits.append(misfit)
+    raise max(misfits, key=lambda misfit: len(misfit.place))  # report the option that matched furthest
 
 
-def _items(kind: Any, count: int) -> tuple[Any, ...]:
-    """The types of the items of a tuple that has ``count`` of them."""
-    arguments = typing.get_args(kind)
-    if not arguments and typing.get_origin(kind) is None:
+def _item_types(annotation: Any, count: int) -> tuple[Any, ...]:
+    """Return the types of the items of a tuple that has ``count`` of them."""
+    arguments = typing.get_args(annotation)
+    if not arguments and typing.get_origin(annotation) is None:
         return (Any,) * count
-    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return next(
-            (_items(option, count) for option in arguments if typing.get_origin(option) is tuple), (Any,) * count
+            (_item_types(option, count) for option in arguments if typing.get_origin(option) is tuple), (Any,) * count
         )
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         return (arguments[0],) * count

@@ -1,7 +1,7 @@
-"""Trees to the engine's Lark: the only module that quotes, escapes, parenthesises and names rules.
+"""Write a grammar tree as Lark text for llguidance.
 
-A rule keeps the name that its node has where that is free; a taken name gets a number.  Equal definitions are written
-once.  The text is deterministic: the same tree gives the same text.
+A rule is named after its node, with a number if that name is taken.  Definitions of equal name and body are written
+once.  The same tree always gives the same text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MAX_NESTING = 12
 
 _SHORT = 200  # characters of a text whose literal is remembered
 
-_ALT, _SEQ, _ATOM = 0, 1, 2  # how tightly the surroundings bind
+_ALT, _SEQ, _ATOM = 0, 1, 2  # operator precedence, loosest first
 
 
 def quote(text: str, *, ignore_case: bool = False) -> str:
@@ -93,15 +93,15 @@ def render(start: Node | Mapping[str, Node]) -> Rendered:
 
 class _LineWriter:
     def __init__(self) -> None:
-        self.definitions: dict[str, str] = {}  # left-hand side name -> whole line, in order of creation
-        self.by_line: dict[tuple[str, str], str] = {}  # (kind + hint, body) -> name, for equal definitions
+        self.definitions: dict[str, str] = {}  # name -> whole line, in order of creation
+        self.by_line: dict[tuple[str, str], str] = {}  # (kind + hint, rest of the line) -> name
         self.subs: dict[str, str] = {}
         self.regions: dict[str, str] = {}
         self.labels: dict[str, str] = {}
-        self.taken: set[str] = {"start"}
+        self.used_names: set[str] = {"start"}
         self.numbers: dict[str, int] = {}
-        self.done: dict[tuple[int, str], tuple[str, Node]] = {}  # node identity -> name; keeps the node alive
-        self.groups: dict[tuple[int, int], tuple[str, Node]] = {}
+        self.done: dict[tuple[int, str], tuple[str, Node]] = {}  # id of the node -> name; keeps it alive
+        self.groups: dict[tuple[int, int], tuple[str, Node, tuple[_Scope, ...]]] = {}  # ids of group and scope
 
     def finish(self, starts: Mapping[str, Node]) -> Rendered:
         """Return the rendered starts with all rules that they use; a writer renders once."""
@@ -116,7 +116,7 @@ class _LineWriter:
 
     # -- expressions: text and the depth of its parentheses
 
-    def expr(self, node: Node, tight: int, scope: tuple[_Scope, ...], *, terminal: bool = False) -> tuple[str, int]:
+    def expr(self, node: Node, outer: int, scope: tuple[_Scope, ...], *, terminal: bool = False) -> tuple[str, int]:
         match node:
             case Text(text=text, ignore_case=ignore_case):
                 return quote(text, ignore_case=ignore_case), 0
@@ -129,9 +129,9 @@ class _LineWriter:
             case Seq(parts=()):
                 return '""', 0
             case Seq(parts=parts):
-                return self._join(" ", parts, _SEQ, tight, scope, terminal)
+                return self._join(" ", parts, _SEQ, outer, scope, terminal)
             case Alt(options=options):
-                return self._join(" | ", options, _ALT, tight, scope, terminal)
+                return self._join(" | ", options, _ALT, outer, scope, terminal)
             case Repeat(body=body, least=least, most=most):
                 text, depth = self.expr(body, _ATOM, scope, terminal=terminal)
                 if isinstance(body, Repeat):  # "x?*" is not an expression
@@ -167,7 +167,7 @@ class _LineWriter:
         glue: str,
         parts: tuple[Node, ...],
         own: int,
-        tight: int,
+        outer: int,
         scope: tuple[_Scope, ...],
         terminal: bool,
     ) -> tuple[str, int]:
@@ -175,16 +175,16 @@ class _LineWriter:
         rendered = [self.expr(part, inner, scope, terminal=terminal) for part in parts]
         depth = max(d for _, d in rendered)
         text = glue.join(t for t, _ in rendered)
-        if own < tight or (own == _ATOM and len(parts) > 1):
+        if own < outer or (own == _ATOM and len(parts) > 1):
             if depth + 1 > MAX_NESTING and not any(isinstance(part, When) for part in parts):
-                return self._hoist(text, terminal), 0
+                return self._add("T" if terminal else "r", "part", f": {text}"), 0
             return f"({text})", depth + 1
         return text, depth
 
     def _tokens(self, node: Tokens) -> str:
         if not node.ranges:
             if not node.negated:
-                raise GrammarError("an empty set of tokens can never be written")
+                raise GrammarError("an empty set of tokens matches nothing")
             return "<[*]>"
         ids = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in node.ranges)
         text = f"<[{'^' if node.negated else ''}{ids}]>"
@@ -200,56 +200,51 @@ class _LineWriter:
         if key in self.done:
             return self.done[key][0]
         if terminal and not is_terminal(body):
-            raise GrammarError(f"lexeme {name!r} holds something that is not a lexeme")
+            raise GrammarError(f"lexeme {name!r} contains a rule, a token or a sub-grammar")
         text, _ = self.expr(body, _ALT, scope, terminal=terminal)
-        defined = self._name(kind, name, text)
-        if defined not in self.definitions:
-            self.definitions[defined] = f"{defined}: {text}"
+        defined = self._add(kind, name, f": {text}")
         if not _has_refs(body):
             self.done[key] = (defined, node)
         return defined
 
-    def _hoist(self, text: str, terminal: bool) -> str:
-        defined = self._name("T" if terminal else "r", "part", text)
-        if defined not in self.definitions:
-            self.definitions[defined] = f"{defined}: {text}"
+    def _add(self, kind: str, hint: str, rest: str) -> str:
+        """Return the name of the definition whose line goes on with ``rest`` after the name; write it if it is new."""
+        defined = self._definition_name(kind, hint, rest)
+        self.definitions.setdefault(defined, defined + rest)
         return defined
 
     def _until(self, node: Until, name: str, body: Node, end: Text | Pattern) -> str:
         if not is_terminal(body):
-            raise GrammarError(f"text {name!r} that ends by {end!r} must be a lexeme")
+            raise GrammarError(f"the body of {name!r} must be a lexeme, because it has a suffix")
         text, _ = self.expr(body, _ALT, (), terminal=True)
         suffix, _ = self.expr(end, _ATOM, (), terminal=True)
-        defined = self._name("r", name, f"[suffix={suffix}] {text}")
-        if defined not in self.definitions:
-            self.definitions[defined] = f"{defined}[suffix={suffix}]: {text}"
-        return defined
+        return self._add("r", name, f"[suffix={suffix}]: {text}")
 
     def _sub(self, node: Sub) -> str:
-        defined = self._name("r", "sub_" + node.name, repr((node.lark, node.others)))
+        defined = self._definition_name("r", "sub_" + node.name, repr((node.lark, node.others)))
         if defined in self.subs:
             return defined
         self.subs[defined] = ""  # keeps the order: the grammar before those that it refers to
-        names = {name: defined if lark == node.lark else self._free(_clean(f"{defined}_{name}"))
+        names = {name: defined if lark == node.lark else self._unique_name(_clean(f"{defined}_{name}"))
                  for name, lark in node.others}  # fmt: skip
         for name, lark in (("", node.lark), *node.others):
             self.subs[names.get(name, defined)] = _REFERENCE.sub(lambda mark: names.get(mark[1], mark[0]), lark)
         return defined
 
-    def _name(self, kind: str, hint: str, body: str) -> str:
+    def _definition_name(self, kind: str, hint: str, body: str) -> str:
         clean = _clean(hint)
-        taken = self.by_line.get((kind + clean, body))
-        if taken is not None:
-            return taken
-        name = self._free(clean.upper() if kind == "T" else clean)
+        defined = self.by_line.get((kind + clean, body))
+        if defined is not None:
+            return defined
+        name = self._unique_name(clean.upper() if kind == "T" else clean)
         self.by_line[kind + clean, body] = name
         return name
 
-    def _free(self, name: str) -> str:
+    def _unique_name(self, name: str) -> str:
         free, number = name, self.numbers.get(name, 2)
-        while free in self.taken:
+        while free in self.used_names:
             free, number = f"{name}_{number}", number + 1
-        self.taken.add(free)
+        self.used_names.add(free)
         self.numbers[name] = number  # the next node of this name does not try all numbers again
         return free
 
@@ -259,7 +254,7 @@ class _LineWriter:
         key = (id(node), id(scope))
         if key in self.groups:
             return self.groups[key][0]
-        names = {name: self._free(_group_name(node.name, name)) for name in node.rules}
+        names = {name: self._unique_name(_group_name(node.name, name)) for name in node.rules}
         inner = (*scope, _Scope(names, {name: rule.parametric for name, rule in node.rules.items()}))
         for name in node.rules:
             self.definitions[names[name]] = ""  # keeps the order of the group
@@ -268,16 +263,17 @@ class _LineWriter:
             head = names[name] + ("::_" if rule.parametric else "")
             self.definitions[names[name]] = f"{head}: {text}"
         text, _ = self.expr(node.start, _ALT, inner)
-        start = self._free(_group_name(node.name, "start"))
+        start = self._unique_name(_group_name(node.name, "start"))
         self.definitions[start] = f"{start}: {text}"
-        self.groups[key] = (start, node)
+        self.groups[key] = (start, node, scope)
         return start
 
     def _ref(self, name: str, argument: str | None, scope: tuple[_Scope, ...]) -> str:
         for level in reversed(scope):
             if name in level.names:
                 if level.parametric[name] != (argument is not None):
-                    raise GrammarError(f"rule {name!r} and its reference disagree about a parameter")
+                    takes, passes = ("no parameter", "one") if argument is not None else ("a parameter", "none")
+                    raise GrammarError(f"rule {name!r} takes {takes}, but its reference passes {passes}")
                 return level.names[name] if argument is None else f"{level.names[name]}::{argument}"
         raise GrammarError(f"no rule is called {name!r} here")
 

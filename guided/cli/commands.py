@@ -16,7 +16,7 @@ import typer
 import guided
 from guided.cli.consoles import err, out, say, show_error, waiting
 from guided.cli.groups import takes
-from guided.cli.inputs import model_of, path_of, text_of
+from guided.cli.inputs import path_of, read_text, resolve_model
 from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options
 from guided.cli.serving import serve
 from special_tokens.errors import GuidedError, RequestError
@@ -129,7 +129,7 @@ def _chat(prompt: str | None, system: str | None, asked: Asked) -> list[Any]:
     if not given:
         if prompt is None:
             raise RequestError("there is no prompt", place="prompt", expected="text, - or a request with messages")
-        given = [{"role": "user", "content": text_of(prompt, "prompt") if prompt == "-" else prompt}]
+        given = [{"role": "user", "content": read_text(prompt, "prompt") if prompt == "-" else prompt}]
     return [{"role": "system", "content": system}, *given] if system else given
 
 
@@ -311,7 +311,7 @@ def tokens(
             help="Model name or folder, its tokenizer_config.json, or a chat template's file; "
             "default: the embedded model.",
             show_default=False,
-            callback=model_of,
+            callback=resolve_model,
         ),
     ] = None,
     family_file: Annotated[bool, typer.Option("--family-file", help="Print a family file for it, to edit.")] = False,

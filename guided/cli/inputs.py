@@ -12,26 +12,27 @@ from typing import Any
 import guided
 from special_tokens.errors import ModelError, RequestError, shown
 
-__all__ = ["format_of", "json_of", "model_of", "parsed_json", "path_of", "text_of"]
+__all__ = ["load_format", "load_json", "parse_json", "path_of", "read_text", "resolve_model"]
 
 _PYTHON_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _HUB_NAME = re.compile(r"(?:\w[\w.-]*/)?\w[\w.-]*")
-_FILES = (".json", ".jinja", ".jinja2", ".j2", ".gguf", ".safetensors")
+_FILE_SUFFIXES = (".json", ".jinja", ".jinja2", ".j2", ".gguf", ".safetensors")
 
 
-def model_of(value: str | None) -> str | None:
-    """Return the path of a model's folder or file if it exists, else ``name`` as a name on the hub.
+def resolve_model(value: str | None) -> str | None:
+    """Return the path of a model's folder or file if it exists, else ``value`` as a name on the hub; None passes.
 
-    Raises `ModelError` for a name that can only be a path and does not exist; the hub is not asked for it.
+    Raises `ModelError` for a value that can only be a path and does not exist; the hub is not asked for it.
     """
-    if value is None or (_HUB_NAME.fullmatch(value) and not value.endswith(_FILES) and not Path(value).exists()):
-        return value
+    if value is None:
+        return None
     path = path_of(value)
     if path.exists():
         return str(path)
-    raise ModelError(
-        f"there is no {shown(str(path))}", place="model", expected="a folder, a file in it, or a name like owner/name"
-    )
+    if _HUB_NAME.fullmatch(value) and not value.endswith(_FILE_SUFFIXES):
+        return value
+    raise ModelError(f"no such file or folder: {shown(str(path))}", place="model",
+                     expected="a folder, a file in it, or a name like owner/name")  # fmt: skip
 
 
 def path_of(value: str | Path) -> Path:
@@ -42,10 +43,10 @@ def path_of(value: str | Path) -> Path:
         raise RequestError(str(error), place=str(value)) from None
 
 
-def format_of(value: str, place: str) -> Any:
-    """Return the response format that ``value`` names: a type as ``module:Class``, or a JSON schema (see `json_of`)."""
+def load_format(value: str, place: str) -> Any:
+    """Return the response format that ``value`` names: a type as ``module:Class``, else a JSON schema (`load_json`)."""
     if not _PYTHON_NAME.fullmatch(value) or path_of(value).exists():
-        return guided.JsonSchema(json_of(value, place))
+        return guided.JsonSchema(load_json(value, place))
     module, _, name = value.partition(":")
     sys.path.insert(0, "")  # as `python -m` does: modules of the current folder come first
     try:
@@ -61,30 +62,33 @@ def format_of(value: str, place: str) -> Any:
     return target
 
 
-def json_of(value: str, place: str) -> Any:
-    """Return the value of JSON text, of the JSON file with this path, or of standard input for ``-``."""
+def load_json(value: str, place: str) -> Any:
+    """Return a JSON value: that of ``value`` itself, of the file with this path, or of standard input for ``-``.
+
+    ``true``, ``false`` and what begins with a brace or a bracket are JSON; all else is a path.
+    """
     looks_like_json = value.lstrip()[:1] in ("{", "[") or value in ("true", "false")
-    return parsed_json(value if looks_like_json else text_of(value, place), place)
+    return parse_json(value if looks_like_json else read_text(value, place), place)
 
 
-def parsed_json(text: str, place: str) -> Any:
+def parse_json(text: str, place: str) -> Any:
     """Return the value of a JSON text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"not JSON: {error}", place=place, expected="a JSON file, or JSON") from None
+        raise RequestError(f"not JSON: {error}", place=place, expected="JSON, or the path of a JSON file") from None
 
 
-def text_of(value: str | Path, place: str) -> str:
-    """Return the text of a file, or of standard input for ``-``, which can be read only once."""
+def read_text(value: str | Path, place: str) -> str:
+    """Return the text of a file, or of standard input for ``-``.  Standard input can be read by one option only."""
     try:
         if str(value) != "-":
-            return path_of(value).read_text(encoding="utf-8-sig")  # a byte order mark is none of the text
+            return path_of(value).read_text(encoding="utf-8-sig")  # -sig drops a byte order mark
         text = sys.stdin.read()
     except UnicodeDecodeError as error:
         raise RequestError(f"not UTF-8: {error}", place=f"{place} {value}") from None
     except OSError as error:
-        raise RequestError(f"cannot read it: {error.strerror or error}", place=f"{place} {value}") from None
+        raise RequestError(f"cannot read the file: {error.strerror or error}", place=f"{place} {value}") from None
     if not text:
-        raise RequestError("standard input is empty", place=place, hint="it can be read for one option alone")
+        raise RequestError("standard input is empty", place=place, hint="it can be read by one option only")
     return text

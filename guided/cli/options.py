@@ -11,7 +11,7 @@ import typer
 import guided
 from grammars.values.constraints import Llguidance
 from guided.cli.groups import takes
-from guided.cli.inputs import format_of, json_of, model_of, text_of
+from guided.cli.inputs import load_format, load_json, read_text, resolve_model
 from special_tokens.errors import RequestError, shown
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
 
 Model = Annotated[
     str | None,
-    typer.Option("--model", "-m", help="Model name or folder; default: the embedded model.", callback=model_of),
+    typer.Option("--model", "-m", help="Model name or folder; default: the embedded model.", callback=resolve_model),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -73,7 +73,7 @@ def _format(given: dict[str, Any], trusted: bool) -> Any:
             case _ if not value and value != "":
                 continue
             case "--schema":
-                return format_of(value, flag)
+                return load_format(value, flag)
             case "--json-object":
                 return {"type": "json_object"}
             case "--regex":
@@ -81,13 +81,13 @@ def _format(given: dict[str, Any], trusted: bool) -> Any:
             case "--choice":
                 return guided.Choice(value)
             case "--lark":
-                return guided.Lark(text_of(value, flag), trusted=trusted)
+                return guided.Lark(read_text(value, flag), trusted=trusted)
             case "--gbnf":
-                return guided.Gbnf(text_of(value, flag))
+                return guided.Gbnf(read_text(value, flag))
             case "--llguidance":
-                return Llguidance(text_of(value, flag), trusted=trusted)
+                return Llguidance(read_text(value, flag), trusted=trusted)
             case "--structural-tag":
-                return guided.StructuralTag(json_of(value, flag), trusted=trusted)
+                return guided.StructuralTag(load_json(value, flag), trusted=trusted)
     return None
 
 
@@ -146,7 +146,7 @@ def request_options(
     response, trusted = formats
     options: dict[str, Any] = {"response_format": response} if response is not None else {}
     if tools:
-        options["tools"] = json_of(tools, "--tools")
+        options["tools"] = load_json(tools, "--tools")
     if tool_choice:
         options["tool_choice"] = tool_choice
     if one_call:
@@ -168,7 +168,7 @@ def request_options(
         raise RequestError(
             f"--request together with options for {', '.join(options)}", place="--request", expected="one or the other"
         )
-    body = json_of(request, "--request")
+    body = load_json(request, "--request")
     if not isinstance(body, dict):
         raise RequestError("the request is not an object", place="--request", expected="a JSON object")
     return Asked(body=body, trusted=trusted)

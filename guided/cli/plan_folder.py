@@ -10,7 +10,7 @@ from time import perf_counter
 from grammars.limits.deadline import deadline
 from grammars.plan.plan import Plan
 from grammars.values.format import Format
-from guided.cli.inputs import parsed_json, text_of
+from guided.cli.inputs import parse_json, read_text
 from guided.engine.engine import Engine
 from guided.inspect.check import check_request
 from guided.stops.vocabulary import check_writable_stops
@@ -67,7 +67,7 @@ def plan_folder(folder: Path, paths: Iterable[Path], engine: Engine, format: For
     for path in paths:
         name = path.relative_to(folder).as_posix()
         try:
-            text = text_of(path, "--all")
+            text = read_text(path, "--all")
         except RequestError as error:
             yield PlannedFile(name, error=error)
         else:
@@ -77,7 +77,7 @@ def plan_folder(folder: Path, paths: Iterable[Path], engine: Engine, format: For
 def _planned(name: str, text: str, engine: Engine, format: Format) -> PlannedFile:
     plan, num_bytes, composed = None, 0, None
     try:
-        body = parsed_json(text, name)
+        body = parse_json(text, name)
         with deadline():
             begun = perf_counter()
             plan = check_request(body, tokens=engine.tokens, format=format).plan

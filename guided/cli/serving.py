@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from guided.cli.consoles import say
-from guided.cli.inputs import model_of, path_of
+from guided.cli.inputs import path_of, resolve_model
 from special_tokens.errors import GuidedError, ModelError, RequestError
 
 __all__ = ["serve"]
@@ -28,7 +28,7 @@ def serve(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="Model name or folder; default: the embedded model.", show_default=False, callback=model_of
+            help="Model name or folder; default: the embedded model.", show_default=False, callback=resolve_model
         ),
     ] = None,
     host: Annotated[str, _option("Address to listen on; 0.0.0.0 for all.")] = "localhost",

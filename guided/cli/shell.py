@@ -10,7 +10,7 @@ from typing import Any
 
 from guided.cli.answer import EventPrinter, show_message
 from guided.cli.consoles import err, out
-from guided.cli.inputs import parsed_json, text_of
+from guided.cli.inputs import parse_json, read_text
 from guided.output.output_path import check_writable
 from special_tokens.errors import GuidedError, RequestError
 
@@ -32,7 +32,7 @@ class ChatFile:
             return cls(path, [{"role": "system", "content": system}] if system else [])
         if system:
             raise RequestError("a system message for a chat that has begun", place="--system", hint="name a new file")
-        body = parsed_json(text_of(path, "file"), f"file {path}")
+        body = parse_json(read_text(path, "file"), f"file {path}")
         if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
             raise RequestError("no chat", place=f"file {path}", expected='{"messages": [...]}')
         return cls(path, body["messages"])

@@ -1,11 +1,12 @@
 """Build the trace of an answer from the model's log-probabilities and the plan.
 
-Regions and events are derived from the tokens with the plan's own region table, so a trace is right for any loop that
-wrote the tokens.
+Regions are derived from the tokens with the plan's region table, events from these and the message; so a trace is right
+for any loop that wrote the tokens.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from math import exp
 
@@ -28,21 +29,20 @@ def build_trace(
     records: Sequence[TokenLogprob],
     *,
     begin: Begin = FRESH,
-    runs: Collection[int] = (),
+    fed_together: Collection[int] = (),
     title: str = "guided generation",
 ) -> Trace:
     """Return the trace of ``message``; ``records[i]`` are the model's log-probabilities at its token ``i``.
 
-    ``runs`` are the indices of tokens that were fed together with the token before them.
+    ``fed_together``: indices of tokens that were fed together with the token before them.
     """
-    guided = plan if isinstance(plan, Plan) else None
-    regions = _regions(message.token_ids, guided, engine, begin)
-    events = _events(message, guided, regions)
-    names = _Names(engine)
+    full_plan = plan if isinstance(plan, Plan) else None
+    regions = _regions(message.token_ids, full_plan, engine, begin)
+    events = _events(message, full_plan, regions)
     tokens = tuple(
         TokenTrace(
             token_id=record.token_id,
-            text=names.text(record.token_id),
+            text=_text(engine, record.token_id),
             region=regions[i],
             num_allowed=record.num_allowed,
             forced=record.num_allowed == 1,
@@ -50,10 +50,10 @@ def build_trace(
             probability=exp(record.logprob),
             masked=exp(record.masked),
             removed=record.removed,
-            top=tuple((names.text(t), exp(p)) for t, p in record.top),
-            top_masked=tuple((names.text(t), exp(p)) for t, p in record.top_masked),
+            top=tuple((_text(engine, t), exp(p)) for t, p in record.top),
+            top_masked=tuple((_text(engine, t), exp(p)) for t, p in record.top_masked),
             events=tuple(events.get(i, ())),
-            in_run=i in runs,
+            in_run=i in fed_together,
         )
         for i, record in enumerate(records)
     )
@@ -65,12 +65,12 @@ def build_trace(
         finish_reason=message.finish_reason,
         stop_reason=message.stop_reason,
         title=title,
-        lark=guided.lark if guided is not None else "",
+        lark=full_plan.lark if full_plan is not None else "",
     )
 
 
 def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Begin) -> list[str]:
-    """The region in which each token begins; what frames a marker belongs to the marker, as it does for the parser."""
+    """Return the region in which each token begins; what frames a marker is part of it, as it is for the parser."""
     end = end_of_answer(tokens, plan, engine)
     plan = plan if plan is not None else begin.reader
     if plan is None:
@@ -82,9 +82,9 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
     out: list[str] = []
     starts: list[int] = []  # where each token begins, in symbols
     read: list[int] = []
-    frame, frame_name = entry.first.encode("utf-8"), "marker"  # what may still follow the last marker
+    trailing, marker_name = entry.first.encode("utf-8"), "marker"  # what may still follow the last marker
     if table.regions[region].name not in _TEXT:
-        frame = b""
+        trailing = b""
     for i, token in enumerate(tokens):
         is_over = end is not None and i >= end  # an end may follow a separator
         out.append("end" if is_over else table.name(position).value)
@@ -93,25 +93,26 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
             continue
         symbols = table.symbols(token)
         spans, position = table.spans(position, symbols)
-        rest = _rest(frame, symbols)
+        rest = _rest(trailing, symbols)
         if rest is not None:
-            out[-1] = frame_name
-        frame = rest or b""
+            out[-1] = marker_name
+        trailing = rest or b""
         read += symbols
         for span in spans:
             if span.exit is None:
                 continue
-            left, region = table.regions[region].name, span.exit.to
-            to = table.regions[region].name
-            frame_name = _marker_name(to, left.value)
+            source, target = table.regions[region].name, table.regions[span.exit.to].name
+            region = span.exit.to
+            marker_name = RegionName.TOOL_CALLS.value if RegionName.TOOL_CALLS in (source, target) else "marker"
             first = starts[-1] + span.last - span.left
-            gap = list(span.exit.before.encode("utf-8")) if left in _TEXT else []
-            if gap and read[max(0, first - len(gap)) : first] == gap:
-                first -= len(gap)
-            _rename(out, starts, first, frame_name)
-            frame = span.exit.after.encode("utf-8") if to in _TEXT else b""
+            leading = list(span.exit.before.encode("utf-8")) if source in _TEXT else []
+            if leading and read[max(0, first - len(leading)) : first] == leading:
+                first -= len(leading)
+            renamed = bisect_left(starts, first)
+            out[renamed:] = [marker_name] * (len(out) - renamed)
+            trailing = span.exit.after.encode("utf-8") if target in _TEXT else b""
             if span.last < len(symbols):
-                frame = _rest(frame, symbols[span.last :]) or b""
+                trailing = _rest(trailing, symbols[span.last :]) or b""
     return out
 
 
@@ -119,35 +120,22 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
 _TEXT = (RegionName.CONTENT, RegionName.RESPONSE)
 
 
-def _rest(frame: bytes, symbols: Sequence[int]) -> bytes | None:
-    """Return the rest of ``frame`` after ``symbols``; None where they are no part of it."""
+def _rest(trailing: bytes, symbols: Sequence[int]) -> bytes | None:
+    """Return the rest of ``trailing`` after ``symbols``; None where they are no part of it."""
     data = bytes(symbol for symbol in symbols if symbol < 256)
-    return frame[len(data) :] if data and len(data) == len(symbols) and frame.startswith(data) else None
-
-
-def _marker_name(to: RegionName, left: str) -> str:
-    """Return what the tokens of a marker are called: those of tool calls belong to the calls."""
-    return to.value if to is RegionName.TOOL_CALLS else left if left == RegionName.TOOL_CALLS.value else "marker"
-
-
-def _rename(names: list[str], starts: Sequence[int], first: int, name: str) -> None:
-    """Give the tokens that begin at symbol ``first`` or later another name."""
-    for i in range(len(names) - 1, -1, -1):
-        if starts[i] < first:
-            break
-        names[i] = name
+    return trailing[len(data) :] if data and len(data) == len(symbols) and trailing.startswith(data) else None
 
 
 def _events(message: Message, plan: Plan | None, regions: Sequence[str]) -> dict[int, list[str]]:
     last = len(regions) - 1
     out: dict[int, list[str]] = {}
     if message.landed is not None:
-        out[message.landed] = ["landing begins: from here on max_tokens decides as well"]
+        out[message.landed] = ["max_tokens is near: from here on only tokens that can still finish in time are allowed"]
+    inside = [i for i, name in enumerate(regions) if name == RegionName.REASONING.value]
     for budget in plan.budgets if plan is not None else ():
-        inside = [i for i, name in enumerate(regions) if name == RegionName.REASONING.value]
         if len(inside) >= budget.max_tokens and inside[-1] < last:
             at = inside[-1] + 1
-            out.setdefault(at, []).append(f"landing: the budget of {budget.max_tokens} tokens is spent")
+            out.setdefault(at, []).append(f"the reasoning budget of {budget.max_tokens} tokens is used up")
     if last < 0:
         return out
     if message.error is not None:
@@ -161,11 +149,6 @@ def _events(message: Message, plan: Plan | None, regions: Sequence[str]) -> dict
     return out
 
 
-class _Names:
-    """Texts of tokens; bytes that are no whole character are shown as escapes."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._bytes = engine.token_bytes
-
-    def text(self, token: int) -> str:
-        return self._bytes(token).decode("utf-8", "backslashreplace")
+def _text(engine: Engine, token: int) -> str:
+    """Return the text of a token; bytes that are not a whole character are shown as escapes."""
+    return engine.token_bytes(token).decode("utf-8", "backslashreplace")

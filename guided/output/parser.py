@@ -28,7 +28,7 @@ from grammars.tool_calls.protocol import (
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from guided.engine.engine import Engine
-from guided.tracking.regions import RegionMap
+from guided.tracking.regions import FIRST_MARKER, RegionMap
 
 __all__ = [
     "CallIds",
@@ -99,17 +99,15 @@ Event: TypeAlias = ReasoningDelta | ContentDelta | ToolCallStart | ToolCallArgum
 #: Name and index of a call -> its id.
 MakeId: TypeAlias = Callable[[str, int], str]
 
-_TOKEN = 256
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
 
 
 class OutputParser:
     """Parses one answer.
 
-    ``entry`` is the entry of the plan after this prompt; ``opened`` is False if the prompt ended exactly with the
-    opening marker, so that the white space that follows the marker is still to be written.  ``make_call_id`` makes the
-    id of a tool call if the model writes none.  ``hides_special``: special tokens that are no marker of the plan are
-    not shown.
+    ``entry`` is the entry of the plan after this prompt; ``has_opening_space`` is False if the prompt ended right
+    after the opening marker: the answer then begins with the marker's white space.  ``make_call_id`` makes the id of a
+    tool call if the model writes none.  ``hides_special``: special tokens that are no marker of the plan are not shown.
     """
 
     def __init__(
@@ -118,7 +116,7 @@ class OutputParser:
         engine: Engine,
         *,
         entry: str = "fresh",
-        opened: bool = True,
+        has_opening_space: bool = True,
         regions: RegionMap | None = None,
         make_call_id: MakeId | None = None,
         hides_special: bool = False,
@@ -131,10 +129,11 @@ class OutputParser:
         self._position = self._map.start(begin.region)
         self._region = begin.region
         self._markers = Markers(engine.tokens)
-        self._hidden = {_TOKEN + t.id for t in engine.tokens.added.values() if t.special} if hides_special else set()
+        added = engine.tokens.added.values() if hides_special else ()
+        self._hidden = {FIRST_MARKER + token.id for token in added if token.special}
         self._held: list[int] = []  # symbols that may belong to a trigger
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        first = _framing_into(plan, begin.region) if entry == "inside" and not opened else begin.first
+        first = _framing_into(plan, begin.region) if entry == "inside" and not has_opening_space else begin.first
         self._text = _Framed(first, self._befores())
         self._calls: CallsParser | None = None
         self._first_call = 0
@@ -167,7 +166,7 @@ class OutputParser:
         held, self._held = self._held, []
         if self._is_between_calls and not self._decoder.getstate()[0]:  # of the next call; no text was written
             return self._unfinished(held)
-        if self._calls is None and (is_cut or any(symbol >= _TOKEN for symbol in held)):
+        if self._calls is None and (is_cut or any(symbol >= FIRST_MARKER for symbol in held)):
             return [*self._close(), *self._unfinished(held)]
         out = self._emit(held) + self._close(is_last=True)
         return out if self._has_left or not self._white else [*out, ContentDelta(self._white)]
@@ -180,7 +179,7 @@ class OutputParser:
     def feed_part(self, token: int, first: int, last: int) -> list[Event]:
         """Bytes ``first`` to ``last`` of one token, whose earlier bytes were fed before; a marker is fed whole."""
         symbols = self._map.symbols(token)
-        if len(symbols) == 1 and symbols[0] >= _TOKEN:
+        if len(symbols) == 1 and symbols[0] >= FIRST_MARKER:
             return self._feed_symbols(symbols, begins=True) if last >= len(self._engine.token_bytes(token)) else []
         return self._feed_symbols(symbols[first:last], begins=first == 0)
 
@@ -216,13 +215,13 @@ class OutputParser:
         out: list[str] = []
         run = bytearray()
         for symbol in symbols:
-            if symbol < _TOKEN:
+            if symbol < FIRST_MARKER:
                 run.append(symbol)
                 continue
             out.append(self._decoder.decode(bytes(run), final=True))
             run.clear()
             self._decoder.reset()
-            token = symbol - _TOKEN
+            token = symbol - FIRST_MARKER
             char = self._markers.char(token) if self._calls is not None else None
             out.append(char or self._engine.token_bytes(token).decode("utf-8", "replace"))
         out.append(self._decoder.decode(bytes(run)))

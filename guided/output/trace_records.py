@@ -81,7 +81,7 @@ class Trace:
             tokens = tuple(TokenTrace(**{**token, **_pairs(token)}) for token in data["tokens"])
             return cls(**{**data, "tokens": tokens})
         except OSError as error:
-            raise RequestError(f"cannot read it: {error.strerror or error}", place=f"trace {path}") from None
+            raise RequestError(f"cannot read the file: {error.strerror or error}", place=f"trace {path}") from None
         except (ValueError, TypeError, KeyError) as error:
             reason = f"no saved trace: {type(error).__name__}: {error}"
             raise RequestError(reason, place=f"trace {path}", expected="a file of trace.write(NAME.json)") from None

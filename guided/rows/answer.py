@@ -324,7 +324,9 @@ def parser_of(
     reader = plan if isinstance(plan, Plan) else begin.reader
     if reader is not None:
         hides = reader is not plan
-        parser = OutputParser(reader, engine, entry=begin.entry, opened=begin.opened, hides_special=hides)
+        parser = OutputParser(
+            reader, engine, entry=begin.entry, has_opening_space=begin.has_opening_space, hides_special=hides
+        )
     matcher = row.stops if row is not None else matcher_of(plan, engine, begin)
     return StopAwareParser(parser, matcher, engine, is_shared=row is not None)
 

@@ -7,7 +7,7 @@ spells a marker without being one.  It knows no tensor, no tokenizer object and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -19,23 +19,14 @@ from guided.engine.engine import Engine
 from guided.engine.matcher import RecoveringMatcher
 from guided.state.budgets import BudgetEnforcer
 from guided.state.mask import MaskReader, TokenMask, Words
-from guided.tracking.commit_log import CommitLog
+from guided.tracking.commit_log import CommitLog, StopReason
 from guided.tracking.regions import Move, RegionMap
 from guided.watchers.watch import SequenceWatcher
 from special_tokens.errors import GuidanceError, TokenRefused
 
-__all__ = ["GuidanceState", "StopReason"]
+__all__ = ["GuidanceState"]
 
 _Answer = TypeVar("_Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class StopReason:
-    """The reason why a sequence ended: an end token of a region, or nothing more could follow."""
-
-    kind: str  #: ``end`` or ``complete``
-    token_id: int | None = None
-    region: RegionName = RegionName.CONTENT
 
 
 class GuidanceState:
@@ -211,9 +202,6 @@ class GuidanceState:
         Raises `TokenRefused` for a token outside the grammar, which changes nothing, and `MatcherFailed` or
         `LimitExceeded` if the engine fails.
         """
-        if type(tokens) is int:
-            self._commit(tokens)
-            return
         for token in (tokens,) if isinstance(tokens, int | np.integer) else tokens:
             self._commit(int(token))
 

@@ -9,11 +9,22 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from grammars.plan.plan import RegionName
 from guided.tracking.regions import Move, Position, RegionMap, Span
 
-__all__ = ["CommitLog"]
+__all__ = ["CommitLog", "StopReason"]
+
+
+@dataclass(frozen=True, slots=True)
+class StopReason:
+    """The reason why a sequence ended: an end token of a region, or nothing more could follow."""
+
+    kind: str  #: ``end`` or ``complete``
+    token_id: int | None = None
+    region: RegionName = RegionName.CONTENT
 
 
 class _Stay(NamedTuple):

@@ -15,9 +15,9 @@ from typing import NamedTuple, TypeAlias
 from grammars.plan.plan import Exit, Pieces, Plan, Region, RegionName
 from guided.tracking.aho_corasick import AhoCorasick
 
-__all__ = ["Move", "Position", "RegionMap", "Span", "spans_of", "symbols_of"]
+__all__ = ["FIRST_MARKER", "Move", "Position", "RegionMap", "Span", "spans_of", "symbols_of"]
 
-_TOKEN = 256  # the symbol of token i is _TOKEN + i
+FIRST_MARKER = 256  # symbols: bytes below, 256 + id for marker tokens
 _WHITE = b" \t\r\n"
 
 
@@ -68,7 +68,7 @@ class _State(AhoCorasick[_Output]):
         super().__init__((symbols, _Output(len(symbols), to, way)) for symbols, to, way in words)
         self.region = region
         self.any_to = any_to  #: the state after any one symbol (what follows an escape)
-        self.has_bytes = any_to is not None or any(symbol < _TOKEN for symbols, _, _ in words for symbol in symbols)
+        self.has_bytes = any_to is not None or any(s < FIRST_MARKER for symbols, _, _ in words for s in symbols)
         self.rest: int | None = None  #: the state of the same region after its start, where fewer exits lead out
         self.paths: list[tuple[int, ...]] = []  #: by node: the symbols that lead to it, for `rest`
 
@@ -159,7 +159,7 @@ class RegionMap:
 
     def symbols(self, token_id: int) -> tuple[int, ...]:
         """A token as symbols: its bytes, or itself when it is a marker."""
-        return (_TOKEN + token_id,) if token_id in self.markers else tuple(self._token_bytes(token_id))
+        return (FIRST_MARKER + token_id,) if token_id in self.markers else tuple(self._token_bytes(token_id))
 
     def step(self, position: Position, symbol: int) -> tuple[Position, Exit | None]:
         """Return the position after one more symbol, and the exit that the symbol completes."""
@@ -206,7 +206,7 @@ class RegionMap:
         if state.any_to is not None:
             return Position(state.any_to, 0), None
         if state.rest is not None and symbol not in state.goto[position.node]:
-            if position.node == 0 and symbol < _TOKEN and symbol in _WHITE:
+            if position.node == 0 and symbol < FIRST_MARKER and symbol in _WHITE:
                 return position, None
             position = Position(state.rest, self._node_of(self._states[state.rest], state.paths[position.node]))
             state = self._states[state.rest]
@@ -228,7 +228,7 @@ def symbols_of(pieces: Pieces) -> tuple[int, ...]:
     out: list[int] = []
     for piece in pieces:
         if isinstance(piece, int):
-            out.append(_TOKEN + piece)
+            out.append(FIRST_MARKER + piece)
         else:
             out.extend(piece.encode("utf-8"))
     return tuple(out)

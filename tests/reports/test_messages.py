@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import guided
-from guided.cli.inputs import json_of
+from guided.cli.inputs import load_json
 from guided.engine.engine import Engine
 from tests.judges.plans import FORMAT, accepts, plan_of
 
@@ -76,4 +76,4 @@ def test_a_repeat_without_a_bound_says_how_to_leave_it_open(engine: Engine) -> N
 def test_a_schema_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     file.write_text(json.dumps({"type": "string"}), encoding="utf-8-sig")
-    assert json_of(str(file), "--schema") == {"type": "string"}
+    assert load_json(str(file), "--schema") == {"type": "string"}

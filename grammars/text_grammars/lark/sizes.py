@@ -1,4 +1,4 @@
-"""Computes and checks the size that a grammar has when all names in it are expanded, without expanding them.
+"""Compute and check the size of a grammar with all names in it expanded, without expanding them.
 
 Each definition's size is computed once and used wherever its name occurs, so a few lines that double with each
 definition are measured as fast as any others.  The engine would expand them, or be forced along a text without end.
@@ -36,17 +36,16 @@ __all__ = [
     "MAX_LEAST_BYTES",
     "MAX_LEAST_LEXEMES",
     "MAX_OPTIONAL",
-    "MAX_WRITTEN_OUT",
+    "MAX_PARTS",
     "LexemeSize",
     "check_pattern",
     "check_sizes",
     "check_term",
-    "of_term",
     "terminal_sizes",
 ]
 
 #: Parts of a lexeme with the terminals that it names expanded: 200 that each name the next twice would be 2**200.
-MAX_WRITTEN_OUT = 200_000
+MAX_PARTS = 200_000
 #: Consecutive parts of a lexeme that may be empty: the engine's work grows with their square (4,096 take 0.6 s, 8,192
 #: are refused).
 MAX_OPTIONAL = 2_000
@@ -56,11 +55,12 @@ MAX_LEAST_BYTES = 200_000
 MAX_LEAST_LEXEMES = 20_000
 
 _ROUNDS = 50
+_SMALLER = "use fewer or smaller repeats"
 
 
 @dataclass(frozen=True, slots=True)
 class LexemeSize:
-    """The size of one expanded lexeme: ``parts``, ``least`` bytes of a text, ``optional`` consecutive parts."""
+    """The size of one expanded lexeme: ``parts``, bytes of its shortest text, consecutive parts that may be empty."""
 
     parts: int
     least: int = 0
@@ -77,19 +77,19 @@ def check_pattern(pattern: str, flags: str = "", *, place: str = "") -> None:
 
 def check_term(term: Regular, *, place: str = "") -> None:
     """Raise `GrammarError` for the language of a pattern that is past a limit."""
-    _check(of_term(term), "the pattern", place=place)
+    _check(_term_size(term), "the pattern", place=place)
 
 
 def _check(size: LexemeSize, what: str, at: SourcePlace = (0, 0), place: str = "") -> None:
-    large = f"{what} is too large with the terminals that it names expanded"
-    for count, most, unit, problem in (
-        (size.parts, MAX_WRITTEN_OUT, "parts", large),
-        (size.optional, MAX_OPTIONAL, "parts", f"{what} has too many consecutive parts that may be empty"),
-        (size.least, MAX_LEAST_BYTES, "bytes", f"the shortest text of {what} is too long"),
+    optional, long = "has too many consecutive parts that may be empty", f"the shortest text of {what} is too long"
+    for count, most, unit, problem, hint in (
+        (size.parts, MAX_PARTS, "parts", f"{what} is too large when expanded", "split it"),
+        (size.optional, MAX_OPTIONAL, "parts", f"{what} {optional}", "use fewer optional parts"),
+        (size.least, MAX_LEAST_BYTES, "bytes", long, _SMALLER),
     ):
         if count > most:
             raise GrammarError(f"{problem}{_shown(count)}", line=at[0], column=at[1], place=place,
-                               expected=f"at most {most} {unit}", hint="use fewer or smaller repeats")  # fmt: skip
+                               expected=f"at most {most} {unit}", hint=hint)  # fmt: skip
 
 
 def _shown(number: int) -> str:
@@ -97,8 +97,8 @@ def _shown(number: int) -> str:
 
 
 @lru_cache(maxsize=5_000)
-def of_term(term: Regular) -> LexemeSize:
-    """Return the size of a term of a regular language."""
+def _term_size(term: Regular) -> LexemeSize:
+    """Return the size of a regular language's term."""
     args = term.args
     match term.op:
         case "chars":
@@ -106,16 +106,16 @@ def of_term(term: Regular) -> LexemeSize:
         case "words":
             return LexemeSize(len(args), min(len(word.encode("utf-8", "surrogatepass")) for word in args))
         case "cat":
-            return _row([of_term(part) for part in args], [part.nullable for part in args])
+            return _sequence_size([_term_size(part) for part in args], [part.nullable for part in args])
         case "alt":
-            return _any([of_term(part) for part in args])
+            return _union_size([_term_size(part) for part in args])
         case "and":
-            return _all([of_term(part) for part in args])
+            return _intersection_size([_term_size(part) for part in args])
         case "not":
-            inner = of_term(args[0])
+            inner = _term_size(args[0])
             return LexemeSize(inner.parts, 0, inner.optional)
     body, least, _ = args
-    inner = of_term(body)
+    inner = _term_size(body)
     return LexemeSize(inner.parts, inner.least * least, inner.optional)
 
 
@@ -123,7 +123,7 @@ def _utf8(code: int) -> bytes:
     return chr(code).encode("utf-8", "surrogatepass")
 
 
-def _row(sizes: list[LexemeSize], may_be_empty: list[bool]) -> LexemeSize:
+def _sequence_size(sizes: list[LexemeSize], may_be_empty: list[bool]) -> LexemeSize:
     longest = run = 0
     for size, empty in zip(sizes, may_be_empty, strict=True):
         run = run + max(size.optional, 1) if empty else 0
@@ -131,21 +131,21 @@ def _row(sizes: list[LexemeSize], may_be_empty: list[bool]) -> LexemeSize:
     return LexemeSize(sum(size.parts for size in sizes), sum(size.least for size in sizes), longest)
 
 
-def _any(sizes: list[LexemeSize]) -> LexemeSize:
+def _union_size(sizes: list[LexemeSize]) -> LexemeSize:
     least = min((size.least for size in sizes), default=0)
     return LexemeSize(sum(size.parts for size in sizes), least, max((size.optional for size in sizes), default=0))
 
 
-def _all(sizes: list[LexemeSize]) -> LexemeSize:
+def _intersection_size(sizes: list[LexemeSize]) -> LexemeSize:
     least = max((size.least for size in sizes), default=0)
     return LexemeSize(sum(size.parts for size in sizes), least, sum(size.optional for size in sizes))
 
 
-def _of_lexeme(expr: Expr, terminals: Mapping[str, LexemeSize]) -> LexemeSize:
+def _lexeme_size(expr: Expr, terminals: Mapping[str, LexemeSize]) -> LexemeSize:
     """Return the size of an expression inside a lexeme."""
 
-    def of(inner: Expr) -> LexemeSize:
-        return _of_lexeme(inner, terminals)
+    def size_of(inner: Expr) -> LexemeSize:
+        return _lexeme_size(inner, terminals)
 
     match expr:
         case Literal(text=text):
@@ -154,20 +154,20 @@ def _of_lexeme(expr: Expr, terminals: Mapping[str, LexemeSize]) -> LexemeSize:
             return LexemeSize(1, len(_utf8(ord(first))))
         case Regexp(regex=regex, flags=flags):
             try:
-                return of_term(approximate_language(regex, flags))
+                return _term_size(approximate_language(regex, flags))
             except InvalidRegex:  # refused elsewhere, with its place
                 return LexemeSize(1)
         case Name(name=name):
             return terminals.get(name, LexemeSize(1))
         case SeqExpr(parts=parts):
-            sizes = list(map(of, parts))
-            return _row(sizes, [size.least == 0 for size in sizes])
+            sizes = list(map(size_of, parts))
+            return _sequence_size(sizes, [size.least == 0 for size in sizes])
         case AltExpr(options=options):
-            return _any(list(map(of, options)))
+            return _union_size(list(map(size_of, options)))
         case AndExpr(parts=parts):
-            return _all(list(map(of, parts)))
+            return _intersection_size(list(map(size_of, parts)))
         case Repeated(body=body, least=least):
-            size = of(body)
+            size = size_of(body)
             return LexemeSize(size.parts, size.least * least, size.optional)
     return LexemeSize(1)
 
@@ -189,7 +189,7 @@ def terminal_sizes(definitions: Mapping[str, Definition]) -> dict[str, LexemeSiz
     sizes: dict[str, LexemeSize] = {}
     for group in components(uses_of(definitions.values())):
         for name in group:
-            sizes[name] = _of_lexeme(definitions[name].body, sizes)
+            sizes[name] = _lexeme_size(definitions[name].body, sizes)
     return sizes
 
 
@@ -199,12 +199,15 @@ def _check_terminals(source: LarkGrammar) -> dict[str, LexemeSize]:
     for name, size in sizes.items():
         _check(size, f"the terminal {name}", terminals[name].at)
     for ignore in source.ignores:
-        _check(_of_lexeme(ignore.body, sizes), "what is ignored", ignore.at)
+        _check(_lexeme_size(ignore.body, sizes), "what is ignored", ignore.at)
     return sizes
 
 
 def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> None:
-    """Count the lexemes of every rule's shortest text, decreasing the counts until they are stable."""
+    """Raise `GrammarError` for a part of a rule whose shortest text has too many lexemes.
+
+    The counts of the rules' shortest texts are decreased until they are stable.
+    """
     rules = {d.name: d for d in source.definitions if not d.is_terminal}
     suffixed = {d.name for d in rules.values() if any(a.name in ("lazy", "suffix") for a in d.attributes)}
     leasts: dict[str, int] = {}
@@ -212,66 +215,62 @@ def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> No
 
     def lexeme(expr: Expr, at: SourcePlace) -> int:
         if expr not in lexemes:
-            size = _of_lexeme(expr, terminals)
+            size = _lexeme_size(expr, terminals)
             _check(size, "this lexeme", at)
             lexemes[expr] = int(size.least > 0)
         return lexemes[expr]
 
-    def of(expr: Expr, rule: Definition) -> int | None:
-        """Return the number of lexemes; None while it is unknown."""
+    def min_lexemes(expr: Expr, rule: Definition) -> int | None:
+        """Return the number of lexemes of the shortest text; None while it is unknown."""
         if is_lexeme(expr):
             return lexeme(expr, getattr(expr, "at", rule.at))
         match expr:
             case Name(name=name):
                 return leasts.get(name) if name in rules else 1
             case SeqExpr(parts=parts):
-                sizes = [of(part, rule) for part in parts]
+                sizes = [min_lexemes(part, rule) for part in parts]
                 return None if None in sizes else sum(one for one in sizes if one is not None)
             case AltExpr(options=options):
-                some = [one for one in (of(option, rule) for option in options) if one is not None]
+                some = [one for one in (min_lexemes(option, rule) for option in options) if one is not None]
                 return min(some, default=None)
             case Repeated(body=body, least=least):
-                one = of(body, rule)
+                one = min_lexemes(body, rule)
                 return 0 if not least else None if one is None else one * least
             case WhenExpr(body=body):
-                return of(body, rule)
+                return min_lexemes(body, rule)
             case Literal():
                 return 0
         return 1
 
     order = [name for group in components(uses_of(rules.values())) for name in group]
     for name in suffixed:
-        _check(_of_lexeme(rules[name].body, terminals), f"the lexeme {name}", rules[name].at)
+        _check(_lexeme_size(rules[name].body, terminals), f"the lexeme {name}", rules[name].at)
     for _ in range(_ROUNDS):
         before = dict(leasts)
         for name in order:
-            total = 1 if name in suffixed else of(rules[name].body, rules[name])
+            total = 1 if name in suffixed else min_lexemes(rules[name].body, rules[name])
             if total is not None:
                 leasts[name] = min(total, leasts.get(name, total))
         if leasts == before:
             break
     else:
         return  # a large recursive grammar: the engine decides
-    _refuse_long(rules, order, of)
-
-
-def _refuse_long(
-    rules: Mapping[str, Definition], order: list[str], of: Callable[[Expr, Definition], int | None]
-) -> None:
     for name in order:
-        stack: list[tuple[Expr, SourcePlace]] = [(rules[name].body, rules[name].at)]
-        while stack:
-            expr, at = stack.pop()
-            least = of(expr, rules[name]) or 0
-            inner: tuple[Expr, ...] = ()
-            match expr:
-                case SeqExpr(parts=parts) | AltExpr(options=parts):
-                    inner = parts
-                case Repeated(body=body) | WhenExpr(body=body):
-                    inner = (body,)
-            if least > MAX_LEAST_LEXEMES and not any((of(i, rules[name]) or 0) > MAX_LEAST_LEXEMES for i in inner):
-                line, column = getattr(expr, "at", at)
-                raise GrammarError(f"the shortest text of a part of {name!r} is too long{_shown(least)}", line=line,
-                                   column=column, expected=f"at most {MAX_LEAST_LEXEMES} lexemes",
-                                   hint="use fewer or smaller repeats")  # fmt: skip
-            stack.extend((i, at) for i in inner if not isinstance(i, Name))
+        _refuse_long(rules[name].body, rules[name], min_lexemes)
+
+
+def _refuse_long(expr: Expr, rule: Definition, min_lexemes: Callable[[Expr, Definition], int | None]) -> None:
+    """Raise `GrammarError` for an innermost part of a rule whose shortest text has too many lexemes."""
+    inner: tuple[Expr, ...] = ()
+    match expr:
+        case SeqExpr(parts=parts) | AltExpr(options=parts):
+            inner = parts
+        case Repeated(body=body) | WhenExpr(body=body):
+            inner = (body,)
+    for part in inner:
+        _refuse_long(part, rule, min_lexemes)
+    least = min_lexemes(expr, rule) or 0
+    if least > MAX_LEAST_LEXEMES:
+        line, column = getattr(expr, "at", rule.at)
+        raise GrammarError(f"the shortest text of a part of {rule.name!r} is too long{_shown(least)}", line=line,
+                           column=column, expected=f"at most {MAX_LEAST_LEXEMES} lexemes", hint=_SMALLER)  # fmt: skip

@@ -1,4 +1,4 @@
-"""The measured cost of a forward by the number of its columns: whether a draft pays depends on it."""
+"""Measure how the time of a forward grows with the number of new tokens per row, to decide whether drafts pay."""
 
 from __future__ import annotations
 
@@ -6,47 +6,48 @@ import time
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 from guided.hf.cache.kv_cache import RowKV
 
-__all__ = ["Cost", "interpolated", "measured_cost", "relative_cost"]
+__all__ = ["Cost", "interpolate", "measured_cost", "relative_cost"]
 
-#: The time of a forward by its number of columns, in times of a forward over one.
+#: Columns of a forward (the new tokens of each row) -> its time, divided by that of a forward over one column.
 Cost = Callable[[int], float]
 
-#: Columns that are measured, each so often that the least time is not one that something else disturbed.
+#: Numbers of columns that are measured, and how often: the least time is the one that other work disturbed least.
 COLUMNS = (1, 2, 8, 32)
 ROUNDS = 3
 
-#: Tokens in the cache before.
-_PREFIX = 32
+_PREFIX = 32  # tokens in the KV cache before a measured forward
 
-_seconds_of: weakref.WeakKeyDictionary[Any, dict[Any, dict[int, float]]] = weakref.WeakKeyDictionary()
+#: Model -> attention, dtype and device -> columns -> seconds.
+_cache: weakref.WeakKeyDictionary[Any, dict[Any, dict[int, float]]] = weakref.WeakKeyDictionary()
 
 
 def measured_cost(model: Any) -> Cost:
-    """Return the cost of columns on ``model``: measured once, by a dozen forwards, per device, dtype and attention."""
-    return interpolated(_seconds(model))
+    """Return the cost of columns on ``model``, measured by a dozen forwards once per device, dtype and attention."""
+    return interpolate(_forward_seconds(model))
 
 
 def relative_cost(assistant: Any, model: Any) -> float:
-    """Return the time of a forward of ``assistant`` over one column in times of one of ``model``, measured as above."""
-    return _seconds(assistant)[1] / _seconds(model)[1]
+    """Return the time of a forward of ``assistant`` over one column, divided by that of ``model``."""
+    return _forward_seconds(assistant)[1] / _forward_seconds(model)[1]
 
 
-def _seconds(model: Any) -> dict[int, float]:
-    """Return the seconds of a forward by its columns."""
-    seconds = _seconds_of.setdefault(model, {})
+def _forward_seconds(model: Any) -> dict[int, float]:
+    """Return the seconds of a forward for each measured number of columns."""
+    seconds = _cache.setdefault(model, {})
     config = model.config.get_text_config(decoder=True)
     key = (str(getattr(config, "_attn_implementation", "")), model.dtype, str(model.device))
     if key not in seconds:
-        seconds[key] = _measured(model)
+        seconds[key] = _measure(model)
     return seconds[key]
 
 
-def interpolated(seconds: dict[int, float]) -> Cost:
-    """Return the cost by straight lines through ``seconds`` by columns, going on after the last two."""
+def interpolate(seconds: dict[int, float]) -> Cost:
+    """Return the cost for any number of columns, by straight lines between ``seconds`` and beyond the last."""
     sizes = sorted(seconds)
 
     def cost(columns: int) -> float:
@@ -58,7 +59,7 @@ def interpolated(seconds: dict[int, float]) -> Cost:
     return cost
 
 
-def _measured(model: Any) -> dict[int, float]:
+def _measure(model: Any) -> dict[int, float]:
     token = 1
     cache = RowKV(model, 1)
     cache.feed([[token] * _PREFIX])
@@ -70,7 +71,4 @@ def _measured(model: Any) -> dict[int, float]:
             float(logits[0, -1, 0])  # waits for the device
             best[columns] = min(best[columns], time.perf_counter() - began)
             cache.crop(0, _PREFIX)
-    most = 0.0
-    for columns in COLUMNS:  # more columns cost no less
-        most = best[columns] = max(best[columns], most)
-    return best
+    return dict(zip(COLUMNS, accumulate(best.values(), max), strict=True))  # more columns cost no less

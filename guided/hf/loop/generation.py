@@ -279,7 +279,7 @@ class Generation:
             message = replace(message, guidance=replace(message.guidance, overridden=overridden))
         if self.trace:
             trace = build_trace(
-                message, plan, engine, records, begin=self.inputs.begins[r], runs=set(self.answers[r].forced)
+                message, plan, engine, records, begin=self.inputs.begins[r], fed_together=set(self.answers[r].forced)
             )
             text = self.context.tokenizer.decode(self.inputs.prompt_ids[r])
             message = replace(message, trace=trace.of_run(self._recorder.seconds(r), self.context.name, text))

@@ -1,12 +1,12 @@
-"""Masks on an accelerator for one call of ``generate``: transfers between host and device that never wait.
+"""Apply masks on an accelerator during one `generate` call, with asynchronous copies between host and device.
 
 Masks, with the ids that would end each row, are sent in one transfer from pinned memory.  The device finds which rows
-have ended, and counts overridden and rescued steps; the counts are read when they are needed.  The newest tokens are
-copied back before ``generate`` itself waits for the device (its stop test), so that they have arrived when the next
-mask needs them.
+have ended, and keeps the best scores of each step, from which the host counts overridden and rescued steps when asked.
+The newest tokens are copied back before ``generate`` itself waits for the device (its stop test), so that they have
+arrived when the next mask needs them.
 
-Each operation on the device is a launch, some 5 us of the host: what the host knows of a row is sent with its mask, and
-numbers in ``torch.where`` are tensors that are on the device already, because torch would fill a new one each time.
+Each kernel launch costs the host about 5 us, so what the host knows of a row is sent with its mask, and the constants
+of ``torch.where`` are tensors kept on the device.
 """
 
 from __future__ import annotations
@@ -28,8 +28,12 @@ from special_tokens.errors import ModelError
 
 __all__ = ["OVERRIDDEN", "RESCUED", "UNSOUND", "DeviceLink", "Seen"]
 
-#: The flags of a row: unguided; masked; failed, so that its scores do not count; guided and ended; unguided and ended.
-_FREE, _MASKED, _IMPOSED, _ENDED, _DONE = range(5)
+#: Flags of a row; a row is inactive from `_FAILED` on.
+_UNGUIDED = 0
+_GUIDED = 1
+_FAILED = 2  # its scores do not count
+_GUIDED_ENDED = 3
+_UNGUIDED_ENDED = 4
 #: Words after those of a mask, for the engine's sentinels.
 _ROOM = num_words(SENTINELS)
 #: Added to the token of a row whose scores were NaN.
@@ -66,7 +70,7 @@ def _version(tensor: torch.Tensor) -> int:
     return -1 if tensor.is_inference() else int(tensor._version)
 
 
-class Steps:
+class StepScores:
     """The best legal scores and the best of all scores of each step, kept on the device until they are asked for.
 
     What the host knows of the rows of a step is kept next to them, so that `counts` are worked out on the host.
@@ -77,22 +81,22 @@ class Steps:
         self._scores: torch.Tensor | None = None  # [steps, 2, rows]
         self._is_masked = np.zeros(num_rows, dtype=np.bool_)
         self._bound = np.full(num_rows, np.nan)
-        self._highest = np.full(num_rows, RESCUE)  # the highest score of a row that no score is left to
-        self._flags = np.full(num_rows, _FREE)
+        self._highest = np.full(num_rows, RESCUE)  # the highest score of a rescued row
+        self._flags = np.full(num_rows, _UNGUIDED)
         self._is_new = True  # whether the arrays above have changed since the last step
-        #: of steps: the numbers of their rows; of changes of the order between them: the parents of the rows
+        #: per step: its row arrays; per reordering: the parent of each row
         self._log: list[tuple[NDArray[Any], ...] | list[int]] = []
         self._num_steps = 0
         self.has_ends = False  #: whether some row could end in the last step
-        self.has_ended = False  #: whether some row had ended before it, other than by a token
+        self.has_inactive = False  #: whether some row had failed, or ended without a token, before it
         self.is_mixed = False  #: whether some row was not masked as usual
 
     def note(self, row: int, flag: int, bound: float, has_end: bool) -> None:
-        """Note the numbers of a row that are those of the next step on."""
+        """Note the flag and the bound of a row from the next step on, and whether it has an end."""
         if not self._is_new:
             self._is_masked, self._bound = self._is_masked.copy(), self._bound.copy()
             self._highest, self._is_new = self._highest.copy(), True
-        self._is_masked[row], self._bound[row] = flag == _MASKED, bound
+        self._is_masked[row], self._bound[row] = flag == _GUIDED, bound
         self._highest[row] = RESCUE / 2 if has_end else RESCUE
         self._flags[row] = flag
 
@@ -100,7 +104,7 @@ class Steps:
         """Return the best of each row of ``masked``, which holds no NaN, and of ``scores``, NaN where any score is."""
         if self._is_new:
             self.has_ends = bool((self._highest > RESCUE).any())
-            self.has_ended = bool((self._flags >= _IMPOSED).any())
+            self.has_inactive = bool((self._flags >= _FAILED).any())
             self.is_mixed = not self._is_masked.all()
             self._is_new = False
         kept, number = self._scores, self._num_steps
@@ -139,10 +143,11 @@ class Steps:
 class DeviceLink:
     """Rows ``[rows]`` on one device; ``num_words`` is a mask's width and ``num_ends`` the most ids that end a row.
 
-    What the host sends lies in one buffer, a row of it for each row: the words of its mask, which the engine may write
-    there itself (`lend`), room for the engine's sentinels, the ids that would end the row (-1 where there are fewer,
-    first the one that is preferred), the score up to which no score is left to it, NaN in a row without a mask, and its
-    flag.  The buffer is written only after the host has waited for the tokens that were chosen from what was sent.
+    What the host sends lies in one buffer, written only after the tokens chosen from what was sent before have arrived:
+    - the words of the row's mask, which the engine may write there itself (`lend`), and room for its sentinels,
+    - the ids that would end the row, the preferred one first, then -1 up to ``num_ends``,
+    - the bound: a row whose best legal score is no higher is rescued; NaN in a row without a mask,
+    - the flag.
     """
 
     def __init__(self, device: torch.device, num_rows: int, num_words: int, num_ends: int) -> None:
@@ -153,8 +158,8 @@ class DeviceLink:
         self._make_buffer()
         places = torch.arange(8, dtype=torch.uint8, device=device)
         self._bits = torch.ones(8, dtype=torch.uint8, device=device) << places
-        self._forbidden: dict[torch.dtype, torch.Tensor] = {}
-        self._steps = Steps(device, num_rows)
+        self._neg_inf: dict[torch.dtype, torch.Tensor] = {}
+        self._steps = StepScores(device, num_rows)
         self._packed: torch.Tensor | None = None
         self._unsound: torch.Tensor | None = None  # rows of the last step with NaN that the host has not read yet
         self._tokens = host_buffer((num_rows,), torch.int64, device)
@@ -165,8 +170,8 @@ class DeviceLink:
         self._host = host_buffer((self._num_rows, self._ends.stop + 2), torch.int32, self.device)
         self._rows: NDArray[np.int32] = self._host.numpy()
         self._lent: list[Words | None] = [None] * self._num_rows  # the words that the engine writes here itself
-        self._known: list[tuple[int, Sequence[int]] | None] = [None] * self._num_rows  # flags and ends that are there
-        self._kind: tuple[int, torch.dtype] | None = None  # of the scores for which they are
+        self._sent: list[tuple[int, Sequence[int]] | None] = [None] * self._num_rows  # flag and ends last written
+        self._scores_type: tuple[int, torch.dtype] | None = None  # width and dtype of the scores they are for
 
     def lend(self, row: int, state: GuidanceState) -> None:
         """Let the engine write the masks of ``row`` where they are sent from, as long as it stays that row's."""
@@ -189,10 +194,10 @@ class DeviceLink:
         packed = self._packed = self._host.to(self.device, non_blocking=True)
         steps = self._steps
         bound = packed[:, -2:-1].view(torch.float32)
-        if dtype not in self._forbidden:
-            self._forbidden[dtype] = torch.full((), -math.inf, dtype=dtype, device=self.device)
+        if dtype not in self._neg_inf:
+            self._neg_inf[dtype] = torch.full((), -math.inf, dtype=dtype, device=self.device)
         allowed = self._allowed(packed, width)
-        out = torch.where(allowed, scores, self._forbidden[dtype])
+        out = torch.where(allowed, scores, self._neg_inf[dtype])
         out.nan_to_num_(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
         best, top = steps.add(scores, out)
         dead = best[:, None] <= bound
@@ -203,33 +208,33 @@ class DeviceLink:
             out.scatter_(1, at, out.gather(1, at).masked_fill_(dead & (end >= 0), RESCUE / 2))
         self._unsound = top != top  # NaN where any score is
         if steps.is_mixed:
-            self._unsound &= packed[:, -1] == _MASKED
+            self._unsound &= packed[:, -1] == _GUIDED
         return out if len(masks) == self._num_rows else torch.where(bound.isnan(), scores, out)
 
     def _pack(self, masks: Sequence[RowMask], done: Sequence[bool], width: int, dtype: torch.dtype) -> None:
         """Write what the device must know of each row; in most steps only masks have changed."""
-        if self._kind != (width, dtype):
-            self._kind, self._known = (width, dtype), [None] * self._num_rows
-        lent, known = self._lent, self._known
+        if self._scores_type != (width, dtype):
+            self._scores_type, self._sent = (width, dtype), [None] * self._num_rows
+        lent, sent = self._lent, self._sent
         for mask in masks:
             row = mask.row
             if mask.words is not lent[row]:
                 self._rows[row, : self._num_words] = mask.words
-            flag = _IMPOSED if mask.is_imposed else _ENDED if mask.has_ended else _MASKED
-            if known[row] != (flag, mask.ends):
-                known[row] = flag, mask.ends
+            flag = _FAILED if mask.is_imposed else _GUIDED_ENDED if mask.has_ended else _GUIDED
+            if sent[row] != (flag, mask.ends):
+                sent[row] = flag, mask.ends
                 least = max(lowest(dtype), float(np.finfo(np.float32).min))
-                ends = [end if i or end < width else -1 for i, end in enumerate(mask.ends)]
+                ends = [end if end < width else -1 for end in mask.ends]  # `apply` scatters to the first
                 self._note(row, flag, math.inf if mask.is_imposed else least, ends)
         if len(masks) < self._num_rows:
             for row in set(range(self._num_rows)).difference(mask.row for mask in masks):
-                flag = _DONE if done[row] else _FREE
-                if known[row] != (flag, ()):
-                    known[row] = flag, ()
+                flag = _UNGUIDED_ENDED if done[row] else _UNGUIDED
+                if sent[row] != (flag, ()):
+                    sent[row] = flag, ()
                     self._note(row, flag, math.nan, ())
 
     def _note(self, row: int, flag: int, bound: float, ends: Sequence[int]) -> None:
-        """Write the numbers of a row."""
+        """Write the ends, the bound and the flag of a row."""
         numbers = self._rows[row]
         numbers[self._ends] = -1
         numbers[self._ends.start : self._ends.start + len(ends)] = ends
@@ -237,7 +242,7 @@ class DeviceLink:
         self._steps.note(row, flag, bound, bool(ends) and ends[0] >= 0)
 
     def _allowed(self, packed: torch.Tensor, width: int) -> torch.Tensor:
-        """The masks as bool ``[rows, width]``: a byte for each token on the way, not a number."""
+        """Return the masks as bool ``[rows, width]``; no temporary takes more than a byte for each token."""
         words = packed[:, : self._num_words].view(torch.uint8)
         bits = (words.unsqueeze(-1) & self._bits).view(len(packed), -1)[:, :width] != 0
         return torch.nn.functional.pad(bits, (0, width - bits.shape[1])) if bits.shape[1] < width else bits
@@ -258,14 +263,14 @@ class DeviceLink:
         self._event.record()
         self._arriving = Seen(input_ids)
         ended = (self._packed[:, self._ends] == newest[:, None]).any(dim=-1) | self._unsound
-        return ended | (self._packed[:, -1] >= _IMPOSED) if self._steps.has_ended else ended
+        return ended | (self._packed[:, -1] >= _FAILED) if self._steps.has_inactive else ended
 
     @property
     def can_end(self) -> bool:
         """Whether a step was masked here and `ended` was not called for it yet."""
         return self._packed is not None and self._arriving is None
 
-    def newest(self, input_ids: torch.Tensor | None = None) -> tuple[list[int], list[int]] | None:
+    def newest(self, input_ids: torch.Tensor | None = None) -> tuple[list[int], list[bool]] | None:
         """Wait for the copy that `ended` started and return it, once; None if ``input_ids`` is another history.
 
         The tokens of all rows, and which rows' scores were NaN, [] if there are none.
@@ -297,8 +302,8 @@ class DeviceLink:
         highest = best.masked_fill(dead, RESCUE)
         if self._steps.has_ends:
             highest.masked_fill_(dead & (self._packed[:, self._ends.start] >= 0), RESCUE / 2)
-        for is_so, effect in ((top > highest, OVERRIDDEN), (dead > self._unsound, RESCUED), (self._unsound, UNSOUND)):
-            tokens = torch.add(tokens, is_so, alpha=effect)
+        for flagged, effect in ((top > highest, OVERRIDDEN), (dead > self._unsound, RESCUED), (self._unsound, UNSOUND)):
+            tokens = torch.add(tokens, flagged, alpha=effect)
         return tokens
 
     def permute(self, parents: Sequence[int]) -> None:

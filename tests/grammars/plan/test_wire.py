@@ -267,6 +267,19 @@ def test_C8_a_value_that_cannot_travel_is_named(engine: Engine):
         encode_plan(broken)
 
 
+@pytest.mark.parametrize("digits", [4_000, 4_001, 4_100, 5_000])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_C8_an_integer_that_is_written_is_read_back(engine: Engine, digits: int, sign: int):
+    plan = plan_of(engine, response_format=SCHEMA)
+    assert plan.response is not None
+    large = replace(plan, response=replace(plan.response, schema={"const": sign * (10**digits - 1)}))
+    if digits == 4_000:
+        assert decode_plan(encode_plan(large)) == large
+        return
+    with pytest.raises(PlanError, match="schema.const: cannot be sent: integer of more than 4,000 digits"):
+        encode_plan(large)
+
+
 @given(st.binary(max_size=200))
 @example(b"\xdf" + b"\xff" * 8)
 def test_C8_any_bytes_are_refused_with_a_typed_error(data: bytes):

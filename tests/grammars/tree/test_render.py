@@ -168,7 +168,7 @@ def test_until_ends_at_the_first_occurrence(plain_engine: Engine) -> None:
 
 
 def test_a_rule_is_not_a_lexeme() -> None:
-    with pytest.raises(GrammarError, match="not a lexeme"):
+    with pytest.raises(GrammarError, match="lexeme .L. contains a rule, a token or a sub-grammar"):
         render(Lexeme("L", Rule("r", Text("a"))))
     with pytest.raises(GrammarError, match="must be a lexeme"):
         render(Until("u", Rule("r", Text("a")), Text("b")))
@@ -207,6 +207,13 @@ def test_groups_recurse_and_shadow(plain_engine: Engine) -> None:
     assert not accepts(plain_engine, outer, "((io)i)")
 
 
+def test_a_shared_group_takes_the_rules_of_the_group_around_it(plain_engine: Engine) -> None:
+    shared = Group("shared", seq("<", Ref("word"), ">"), {})
+    node = seq(*(Group("outer", shared, {"word": RuleDef(Text(word))}) for word in "abcd"))
+    assert accepts(plain_engine, node, "<a><b><c><d>")
+    assert not accepts(plain_engine, node, "<a><a><a><a>")
+
+
 def test_parametric_rules_count(plain_engine: Engine) -> None:
     body = alt(When(EMPTY, "ge([0:4],2)"), seq("a", Ref("more", "incr([0:4])")))
     node = Group("count", Ref("more", "0x0"), {"more": RuleDef(body, parametric=True)})
@@ -216,8 +223,10 @@ def test_parametric_rules_count(plain_engine: Engine) -> None:
 def test_a_reference_must_have_a_rule_and_agree_about_its_parameter() -> None:
     with pytest.raises(GrammarError, match="no rule is called 'nope'"):
         render(Group("g", Ref("nope"), {}))
-    with pytest.raises(GrammarError, match="disagree about a parameter"):
+    with pytest.raises(GrammarError, match="rule 'a' takes a parameter, but its reference passes none"):
         render(Group("g", Ref("a"), {"a": RuleDef(Text("x"), parametric=True)}))
+    with pytest.raises(GrammarError, match="rule 'a' takes no parameter, but its reference passes one"):
+        render(Group("g", Ref("a", "0x0"), {"a": RuleDef(Text("x"))}))
 
 
 def test_sub_grammars_have_name_spaces_of_their_own(plain_engine: Engine) -> None:

@@ -99,5 +99,5 @@ def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(RequestError, match="no saved trace.*trace.write"):
         Trace.read(tmp_path / "run.json")
-    with pytest.raises(RequestError, match="cannot read it"):
+    with pytest.raises(RequestError, match="cannot read the file"):
         Trace.read(tmp_path / "absent.json")

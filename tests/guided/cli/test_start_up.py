@@ -112,14 +112,14 @@ def test_a_class_of_a_module_in_this_folder_is_a_format(tmp_path: Path) -> None:
 
 
 def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from guided.cli.inputs import json_of, model_of, text_of
+    from guided.cli.inputs import load_json, read_text, resolve_model
 
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "s.json").write_text(SCHEMA, encoding="utf-8")
-    assert json_of("~/s.json", "--schema") == json.loads(SCHEMA)
-    assert text_of("~/s.json", "--lark") == SCHEMA
-    assert model_of(f"~/{model(tmp_path / 'm').name}") == str(tmp_path / "m")
-    assert model_of("owner/name") == "owner/name"
+    assert load_json("~/s.json", "--schema") == json.loads(SCHEMA)
+    assert read_text("~/s.json", "--lark") == SCHEMA
+    assert resolve_model(f"~/{model(tmp_path / 'm').name}") == str(tmp_path / "m")
+    assert resolve_model("owner/name") == "owner/name"
 
 
 def events() -> list[Any]:

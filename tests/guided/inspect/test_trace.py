@@ -180,7 +180,7 @@ def test_regions_and_events_follow_the_answer(traced: Any) -> None:
     events = [(i, event) for i, t in enumerate(trace.tokens) for event in t.events]
     first_close = 1 + max(i for i, t in enumerate(trace.tokens) if t.region == "reasoning")
     assert events == [
-        (first_close, "landing: the budget of 8 tokens is spent"), (len(trace.tokens) - 1, "end of turn")
+        (first_close, "the reasoning budget of 8 tokens is used up"), (len(trace.tokens) - 1, "end of turn")
     ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 import guided
 from guided.hf.drafts.assistant import AssistantDrafts
-from guided.hf.drafts.cost import interpolated
+from guided.hf.drafts.cost import interpolate
 from guided.hf.drafts.draft import Ask, Draft, Guess
 from guided.hf.drafts.drafts import FIRST_PAUSE, LAST_PAUSE, MOST_REFUSED, Drafts
 from tests.cases import seeds
@@ -168,12 +168,12 @@ def test_an_accepted_guess_ends_the_doubling() -> None:
     ],
 )
 def test_guesses_are_fed_as_long_as_their_columns_pay(seconds: Any, chance: float, size: int) -> None:
-    (draft,) = Drafts(Wrong(4, chance), interpolated(seconds), 1).propose([Ask(0, 1, 100)], sum)
+    (draft,) = Drafts(Wrong(4, chance), interpolate(seconds), 1).propose([Ask(0, 1, 100)], sum)
     assert len(draft.guesses) == len(draft.tokens) == size
 
 
 def test_in_a_batch_a_guess_must_pay_for_the_columns_of_all_rows() -> None:
-    cost = interpolated({1: 1.0, 2: 1.2, 8: 2.4})
+    cost = interpolate({1: 1.0, 2: 1.2, 8: 2.4})
 
     def rectangle(counts: Sequence[int]) -> int:
         return len(counts) * max(counts)

@@ -19,7 +19,6 @@ import torch
 import guided
 from guided.hf.answering import generation_of, rows_of
 from guided.hf.cache.packed_kv import PackedKV
-from guided.hf.generate.call import read_messages
 from guided.hf.loop.generation import Generation
 from guided.hf.loop.prepare import shared_loop
 from guided.hf.loop.row_loop import RowLoop
@@ -282,14 +281,7 @@ def test_what_never_has_room_is_refused_at_once(tiny_guide: Any) -> None:
     one.join(loop)
     while not loop.is_empty:
         loop.step()
-    assert (
-        len(
-            read_messages(
-                one.context,
-            )[0].token_ids
-        )
-        == 3
-    )
+    assert len(one.messages()[0].token_ids) == 3
 
 
 @pytest.mark.parametrize("name", ["lfm2", "mamba"])

@@ -106,8 +106,8 @@ def test_a_stream_and_a_trace_show_where_landing_began(tiny_guide: Any) -> None:
     assert seen[-1] == stream.landed == landed
     assert set(seen) <= {None, landed}
     events = {i: token.events for i, token in enumerate(stream.message.trace.tokens) if token.events}
-    assert events[landed] == ("landing begins: from here on max_tokens decides as well",)
-    assert "landing begins" in stream.message.trace.to_html()
+    assert events[landed] == ("max_tokens is near: from here on only tokens that can still finish in time are allowed",)
+    assert "max_tokens is near" in stream.message.trace.to_html()
 
 
 def test_a_call_after_reasoning_that_the_budget_ended_is_the_models_own(tiny_guide: Any) -> None:

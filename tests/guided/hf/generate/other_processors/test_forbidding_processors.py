@@ -174,7 +174,7 @@ def test_fields_of_a_hub_config_are_named_once(
                 out[0, inputs.prompt_len :].tolist(),
                 read_messages(tiny_guide.context, out, inputs, plans)[0],
             )
-    (record,) = [r for r in caplog.records if "generation config sets" in r.message]
+    (record,) = [r for r in caplog.records if "generation config can forbid" in r.message]
     for name in ("suppress_tokens", "min_new_tokens", "no_repeat_ngram_size", "forced_eos_token_id"):
         assert name in record.message
     assert "repetition_penalty" not in record.message

@@ -225,7 +225,7 @@ def test_ordinary_text_in_a_configs_ends_is_told_before_the_first_token(
         for _ in range(2):
             generate_kwargs(tiny_guide.context, inputs, plans)
     (record,) = caplog.records
-    assert f"names {text} in eos_token_id, which are ordinary text" in record.message
+    assert f"has ordinary tokens in eos_token_id ({text}): generate stops at each of them" in record.message
     out = tiny_guide.model.generate(
         **inputs, max_new_tokens=30, do_sample=False, **generate_kwargs(tiny_guide.context, inputs, plans)
     )
