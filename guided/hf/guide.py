@@ -167,7 +167,9 @@ class Guide(AsyncMethods):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            raise removed("'Guide' object", name, METHODS)
+            if name in METHODS:
+                raise removed("'Guide' object", name, METHODS)
+            return object.__getattribute__(self, name)  # once more: a property's own error says more than its name
 
     def forget(self, messages: Chat | None = None) -> int:
         """Drop the kept rows of the conversation that begins with ``messages``, all with None; return how many.
