@@ -52,3 +52,10 @@ def test_a_property_that_fails_shows_its_own_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("guided.hf.model.context.tokenizer_json", MagicMock(side_effect=AttributeError("no to_str")))
     with pytest.raises(AttributeError, match="^no to_str$"):
         _ = make_tiny_guide().engine
+
+
+def test_counters_build_no_engine() -> None:
+    guide = make_tiny_guide()
+    unbuilt = guide.stats().grammars
+    assert "engine" not in vars(guide.context)
+    assert guide.engine.cache_info() == unbuilt == guide.stats().grammars
