@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from guided.engine.engine import Engine
     from guided.hf import Guide
     from guided.landing.options import LandingOptions
-    from guided.output.message import Message, ToolCall
+    from guided.output.message import AnswerEnd, Message, ToolCall
     from guided.output.parser import (
         ContentDelta,
         Event,
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnswerEnd",
     "AnswerError",
     "Choice",
     "ContentDelta",
@@ -129,7 +130,7 @@ _HOMES = {
     "guided.engine.engine": ("Engine",),
     "guided.hf": ("Guide",),
     "guided.landing.options": ("LandingOptions",),
-    "guided.output.message": ("Message", "ToolCall"),
+    "guided.output.message": ("AnswerEnd", "Message", "ToolCall"),
     "guided.output.parser": (
         "ContentDelta",
         "Event",

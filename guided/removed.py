@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["METHODS", "NAMES", "removed"]
+import sys
+
+__all__ = ["METHODS", "NAMES", "NAMES_OF_HF", "removed"]
 
 NAMES = {
-    "AnswerEnd": "guided.output.message.AnswerEnd; the last event of a stream is one, with the message",
     "Batch": "guided.hf.Batch",
-    "CacheInfo": "guide.stats()",
+    "CacheInfo": "grammars.limits.bounded_cache.CacheInfo; guide.stats() holds two",
     "ChoiceProbability": "guided.sampling.ChoiceProbability; guide.choice_probabilities returns them",
     "Guidance": "guided.engine.counters.Guidance; message.guidance is one",
     "HiddenStates": "guided.hf.HiddenStates",
@@ -15,8 +16,8 @@ NAMES = {
     "Llguidance": "grammars.values.constraints.Llguidance",
     "NotMsgpack": "guided.WireError, its base class",
     "RegionName": "grammars.plan.plan.RegionName",
-    "ReportRow": "plan.schema_report.rows",
-    "SchemaReport": "plan.schema_report",
+    "ReportRow": "grammars.values.report.ReportRow; plan.schema_report.rows holds them",
+    "SchemaReport": "grammars.values.report.SchemaReport; plan.schema_report is one",
     "TokenLogprob": "guided.sampling.TokenLogprob; message.logprobs holds them",
     "ToolResult": "guided.hf.tool_loop.ToolResult; run.results holds them",
     "ToolRun": "guided.hf.ToolRun",
@@ -25,6 +26,8 @@ NAMES = {
     "UnknownVersion": "guided.WireError, its base class",
     "Usage": "guided.output.message.Usage; message.usage is one",
 }
+
+NAMES_OF_HF = {"Inputs": "guided.hf.Batch; batch.inputs is one"}
 
 METHODS = {
     "cache_info": "guide.stats().grammars",
@@ -42,7 +45,12 @@ METHODS = {
 }
 
 
-def removed(owner: str, name: str, roads: dict[str, str]) -> AttributeError:
-    """Return the error for an attribute ``name`` that ``owner`` does not have, with where its job is done now."""
-    road = f"; use {roads[name]}" if name in roads else ""
-    return AttributeError(f"{owner} has no attribute {name!r}{road}", name=name)
+def removed(owner: str, name: str, roads: dict[str, str]) -> AttributeError | ImportError:
+    """Return the error for an attribute ``name`` that ``owner`` does not have, with where its job is done now.
+
+    Called by ``__getattr__``.  ``from guided import NAME`` drops the text of an `AttributeError`, and gets another.
+    """
+    if name not in roads:
+        return AttributeError(f"{owner} has no attribute {name!r}", name=name)
+    kind = ImportError if sys._getframe(2).f_code.co_name == "_handle_fromlist" else AttributeError
+    return kind(f"{owner} has no attribute {name!r}; use {roads[name]}", name=name)

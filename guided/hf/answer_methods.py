@@ -9,7 +9,7 @@ from typing_extensions import Unpack
 
 from grammars.plan.plan import RowPlan
 from grammars.values.constraints import Choice
-from guided.hf.answering import check_one, generation_of, plan_of, rows_of
+from guided.hf.answering import check_one, generation_of, plan_of, plans_of, rows_of
 from guided.hf.batch import Batch, batch_of
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.loop.choices import choice_probabilities
@@ -80,11 +80,11 @@ class AnswerMethods:
         masks ``generate``'s own scores, which saves a copy.  Raises `RequestError` for what ``generate`` cannot follow.
         """
         asked = options_of("batch", {"response_format": response_format, **options})
-        rows: tuple[Any, Any] = None, plans
+        rows: tuple[Any, Any]
         if chats is not None or asked.prompt is not None:
             rows = rows_of(self.planner, chats, plans, asked, "batch")
-        elif plans is None:
-            rows = None, plan_of(self.planner, asked)
+        else:
+            rows = None, *plans_of(self.planner, 1, plans, asked, "batch", is_one=True)
         return batch_of(self.context, *rows, asked, expand=expand, max_rollbacks=max_rollbacks, in_place=in_place)
 
     @overload

@@ -22,7 +22,7 @@ from guided.landing.options import budgeting
 from guided.sampling import Sampling
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["check_one", "generation_of", "plan_of", "rows_of"]
+__all__ = ["check_one", "generation_of", "plan_of", "plans_of", "rows_of"]
 
 
 def plan_of(planner: Planner, asked: AnswerOptions) -> Plan:
@@ -39,20 +39,21 @@ def rows_of(
     one chat, and has a plan whatever the keywords are.
     """
     context = planner.context
-    if asked.retries:
-        raise RequestError("only guide.chat and guide.run ask again", place="retries", expected="0")
+    if not is_one and isinstance(chats, Plan | Stops):
+        expected = "chats, or plans=plan for any prompts" if place == "batch" else "chats"
+        raise RequestError("this is a plan", place="chats", expected=expected)
     if (chats is None) == (asked.prompt is None):
         given, name = "neither" if chats is None else "both", "messages" if is_one else "chats"
         raise RequestError(f"{given} of {name} and prompt", place=place, expected="one of them")
     if asked.prompt is None and not _is_encoded(chats):
         chats = [chats] if is_one else chats
         num = len(chats) if isinstance(chats, Sequence) else 0
-        plans = _plans(planner, num, plans, asked, place, is_one=is_one)
+        plans = plans_of(planner, num, plans, asked, place, is_one=is_one)
         return checked_inputs(context, chats, plans, describe=asked.describe), check_rows(plans, len(chats))
     prompts = read_prompts(context, chats if asked.prompt is None else asked.prompt)
     if is_one and len(prompts) != 1:
         raise RequestError(f"{len(prompts)} prompts", place="prompt", expected="one", hint="use guide.generate")
-    rows = check_rows(_plans(planner, len(prompts), plans, asked, place, is_one=is_one), len(prompts))
+    rows = check_rows(plans_of(planner, len(prompts), plans, asked, place, is_one=is_one), len(prompts))
     healed = [heal(ids, plan, context.engine) for ids, plan in zip(prompts, rows, strict=True)]
     rows = [plan for _, plan in healed]
     return bind(context, [ids for ids, _ in healed], rows), rows
@@ -63,7 +64,10 @@ def _is_encoded(chats: object) -> bool:
     return isinstance(chats, torch.Tensor) or (isinstance(chats, Mapping) and "input_ids" in chats)
 
 
-def _plans(planner: Planner, num: int, plans: Any, asked: AnswerOptions, place: str, *, is_one: bool) -> Any:
+def plans_of(planner: Planner, num: int, plans: Any, asked: AnswerOptions, place: str, *, is_one: bool) -> Any:
+    """Return the plans of ``num`` prompts, as in `rows_of`; None for rows without a plan."""
+    if asked.retries:
+        raise RequestError("only guide.chat and guide.run ask again", place="retries", expected="0")
     keyword = asked.plan_keyword()
     if plans is None:
         return [plan_of(planner, asked)] * num if keyword or is_one else None

@@ -8,7 +8,7 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
-from grammars.plan.plan import Plan, RowPlan, Stops
+from grammars.plan.plan import Plan, RowPlan
 from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import Inputs
 from guided.hf.hidden.messages import with_last_states
@@ -26,7 +26,13 @@ T = TypeVar("T", default=Any)
 _CANNOT = "model.generate cannot follow it"
 
 #: Keywords that ``model.generate`` cannot follow, with their neutral values.
-_OURS_ALONE = {"trace": (False,), "seed": (None,), "logprobs": (None, False), "top_logprobs": (None,)}
+_OURS_ALONE = {
+    "trace": (False,),
+    "reuse": (True,),
+    "seed": (None,),
+    "logprobs": (None, False),
+    "top_logprobs": (None,),
+}
 
 
 class Batch(UserDict[str, Any], Generic[T]):
@@ -73,8 +79,10 @@ def batch_of(
         if getattr(asked, name) not in neutral:
             hint = "use torch.manual_seed, or guide.generate" if name == "seed" else "use guide.generate"
             raise RequestError(_CANNOT, place=name, hint=hint)
+    if inputs is None and asked.return_last_hidden_state:
+        raise RequestError("the batch has no prompts", place="return_last_hidden_state", expected="chats, or prompt=")
     hidden = hidden_settings(asked.return_last_hidden_state, context.model)
-    rows: Any = [plans] if inputs is None and isinstance(plans, Plan | Stops) else plans
+    rows: Any = [plans] if inputs is None else plans
     words = _other_words(rows, asked)
     how |= {"on_error": asked.on_error, "landing": asked.landing, "short_budget": asked.short_budget}
     kwargs = generate_kwargs(context, inputs, plans, max_tokens=words.get("max_new_tokens"), **how)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Unpack
 
 from grammars.compose.tool_section import with_text_after_calls
-from grammars.limits.bounded_cache import CacheInfo
+from grammars.limits.bounded_cache import BoundedCache, CacheInfo
 from grammars.plan.plan import Plan, RowPlan
 from grammars.requests.read import Request
 from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.values.format import Format
-from guided.engine.engine import SEND_PLANS, Engine
+from guided.engine.engine import CACHE_BYTES, CACHE_SIZE, SEND_PLANS, Engine
 from guided.hf.answering import plan_of
 from guided.hf.async_methods import AsyncMethods, WorkerThread
 from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_bytes
@@ -162,12 +162,16 @@ class Guide(AsyncMethods):
 
     def stats(self) -> GuideStats:
         """Return the counters of plans, compiled grammars and kept rows of answers; callable from any thread."""
-        return GuideStats(self.planner.plans.info(), self.engine.cache_info(), self.context.pool.stats())
+        engine = vars(self.context).get("engine")  # counters alone do not build it
+        grammars = BoundedCache(CACHE_SIZE, CACHE_BYTES).info() if engine is None else engine.cache_info()
+        return GuideStats(self.planner.plans.info(), grammars, self.context.pool.stats())
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            raise removed("'Guide' object", name, METHODS)
+            if name in METHODS:
+                raise removed("'Guide' object", name, METHODS)
+            return object.__getattribute__(self, name)  # once more: a property's own error says more than its name
 
     def forget(self, messages: Chat | None = None) -> int:
         """Drop the kept rows of the conversation that begins with ``messages``, all with None; return how many.

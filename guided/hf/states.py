@@ -25,7 +25,7 @@ StateKind = Literal["at_token", "producing"]
 def hidden_states(
     guide: Guide,
     messages: Chat,
-    message: Message,
+    message: Message = None,  # type: ignore[assignment]  # left out where the guide is: refused by name
     *,
     positions: Sequence[int] | int = (-1,),
     state: StateKind = "at_token",
@@ -37,7 +37,7 @@ def hidden_states(
     may have gone on since; what is kept of the answer is not computed again.  Raises `RequestError` for an index out of
     range or a message of another chat, `ModelError` for a model that shows no hidden states.
     """
-    _check_message(message, chat_digests(messages_of(messages)), state)
+    _check_arguments(guide, messages, message, state)
     check_hidden_states(guide.model)
     size = len(message.token_ids)
     offset = len(token_ids_of(message)) - size - (state == "producing")
@@ -65,13 +65,17 @@ def _index(at: object, size: int) -> int:
     return place % size
 
 
-def _check_message(message: object, chat: Sequence[int], kind: object) -> None:
+def _check_arguments(guide: object, messages: Chat, message: object, kind: object) -> None:
+    if not isinstance(guide, Guide):
+        expected = "hidden_states(guide, messages, message)"
+        raise RequestError(f"{type(guide).__name__} is not a guide", place="guide", expected=expected)
+    chat = chat_digests(messages_of(messages))
     if not isinstance(message, Message) or message.prompt is None:
         raise RequestError(
             "the message has no prompt", place="message", expected="a message that a guide returned for this chat"
         )
     answered = message.prompt.chat
     if tuple(chat[: len(answered)]) != answered:
-        raise RequestError("the message answers another chat", place="chat", expected="the chat that it answers")
+        raise RequestError("the message answers another chat", place="messages", expected="the chat that it answers")
     if kind not in get_args(StateKind):
         raise RequestError(f"unknown state {shown(kind)}", place="state", expected="at_token or producing")

@@ -68,8 +68,9 @@ class FakeDevice(TorchFunctionMode):
 
     _current: FakeDevice | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_float64: bool = True) -> None:
         super().__init__()
+        self.has_float64 = has_float64
         self.syncs: list[str] = []
         self.async_copies = 0
         self.bytes_to_host = 0
@@ -149,6 +150,8 @@ class FakeDevice(TorchFunctionMode):
                 self.sync("index on the host")
 
     def _on_device(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.dtype is torch.float64 and not self.has_float64:
+            raise TypeError("the device has no float64")
         return tensor if isinstance(tensor, OnDevice) else tensor.as_subclass(OnDevice)
 
     def _wrapped(self, out: Any) -> Any:

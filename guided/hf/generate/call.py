@@ -46,6 +46,8 @@ class _Rows:
 
     def __post_init__(self) -> None:
         check_on_error(self.on_error)
+        if not isinstance(self.in_place, bool):
+            raise PlanError(f"in_place={shown(self.in_place)}", place="batch", expected="True or False")
         _check_count(self.expand, "expand", 1)
         _check_count(self.max_rollbacks, "max_rollbacks", 0)
         if self.max_tokens is not None:
@@ -123,7 +125,7 @@ def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: _Row
     """Return a function that creates sessions in which one plan guides every row, whatever the prompts are."""
     engine = context.engine
     if not isinstance(plan, Plan | Stops):
-        raise PlanError("there are no inputs", place="batch", expected="one plan for all rows, or inputs")
+        raise PlanError("there are no chats", place="batch", expected="chats, or one plan as plans=plan")
     if isinstance(plan, Plan):
         engine.matcher(plan)  # refuses a plan of another vocabulary now
     else:

@@ -32,26 +32,32 @@ def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
     scores = masked[on_device(list(near), torch.long, masked.device)]
     best, ids = scores.topk(min(_TRIED, scores.shape[-1]))
     first = scores.argmax(dim=-1, keepdim=True)  # of equal scores the first one
-    # Doubles hold both exactly, so that the host waits once, whatever the number of rows.
-    for (r, row), numbers in zip(near.items(), torch.cat([best.double(), ids, first], dim=-1).tolist(), strict=True):
+    is_left = best > -torch.inf
+    is_choice = (is_left & (best < best[:, :1])).any(dim=-1, keepdim=True)
+    # Integers alone, in one tensor: the host waits once, whatever the number of rows.
+    about = torch.cat([ids, first, is_left.sum(dim=-1, keepdim=True), is_choice.long()], dim=-1)
+    for (r, row), numbers in zip(near.items(), about.tolist(), strict=True):
         masked[r] = alone(row.fail, masked[r], _narrowed, row, masked[r], numbers)
     return masked
 
 
-def _narrowed(row: RowSequence, scores: torch.Tensor, numbers: list[float]) -> torch.Tensor:
-    """Return ``scores`` float ``[vocab]`` of a row; ``numbers`` are its best scores, their ids, and its own token."""
+def _narrowed(row: RowSequence, scores: torch.Tensor, numbers: list[int]) -> torch.Tensor:
+    """Return ``scores`` float ``[vocab]`` of a row.
+
+    ``numbers`` are the ids of its best scores, its own token, how many of the best are left to it, and whether these
+    differ.
+    """
     assert row.landing is not None
     effort = row.landing.step_effort()
-    tried = len(numbers) // 2
-    best = [score for score in numbers[:tried] if score > -torch.inf]
-    ids, own = [int(i) for i in numbers[tried : tried + len(best)]], int(numbers[-1])
+    *ids, own, num_left, is_choice = numbers
+    ids = ids[:num_left]
     safe = [i for i in ids if row.lands(i, effort, is_own=i == own)]
     # The path's next token is one of many: it stays only where nothing else is left.  Tokens that were not tried are
     # masked, also if all that were tried pass.
     nearest = None if safe else row.landing_token()
     if (nearest is None and not safe) or (len(safe) == len(ids) < _TRIED):
         return scores
-    if own not in safe and best[0] > best[-1]:  # drafts are asked about with equal scores: no choice
+    if own not in safe and is_choice:  # drafts are asked about with equal scores: no choice
         row.note_landing(own)
     kept = on_device(safe if nearest is None else [nearest], torch.long, scores.device)
     out = torch.full_like(scores, -torch.inf)

@@ -77,8 +77,9 @@ def choose(
         group = scores if len(places) == len(rows) else scores[index]
         settings = [rows[i].settings for i in places]
         numbers = [uniform(rows[i].settings.seed, positions[i]) for i in places]
-        chosen = _draw(group, settings, size, numbers)
-        tokens = tokens.index_copy(0, index, torch.where(sound[index], chosen, 0))
+        # Sums are doubles, which Apple's GPUs do not have.
+        chosen = _draw(group.cpu() if group.device.type == "mps" else group, settings, size, numbers)
+        tokens = tokens.index_copy(0, index, torch.where(sound[index], chosen.to(tokens.device), 0))
     return tokens, sound
 
 

@@ -125,7 +125,7 @@ class StepScores:
     def counts(self) -> list[list[int]]:
         """Return the numbers of overridden and of rescued steps, per row; waits for the device."""
         counts = np.zeros((2, len(self._flags)), dtype=np.int64)
-        scores: Any = [] if self._scores is None else self._scores[: self._num_steps].double().cpu().numpy()
+        scores: Any = [] if self._scores is None else self._scores[: self._num_steps].cpu().double().numpy()
         at = 0
         for marks in self._log:
             if isinstance(marks, list):

@@ -82,6 +82,8 @@ def test_sampling_in_the_words_of_generate(tiny_guide: Any, options: dict[str, A
     ("options", "words"),
     [
         ({"seed": 3}, "seed: model.generate cannot follow it .*torch.manual_seed"),
+        ({"reuse": False}, "reuse: model.generate cannot follow it"),
+        ({"in_place": 3}, "batch: in_place=3; expected True or False"),
         ({"trace": True}, "trace: model.generate cannot follow it"),
         ({"logprobs": True}, "logprobs: model.generate"),
         ({"presence_penalty": 0.5}, "presence_penalty: model.generate"),
@@ -93,13 +95,25 @@ def test_sampling_in_the_words_of_generate(tiny_guide: Any, options: dict[str, A
     ids=str,
 )
 def test_what_generate_cannot_follow_is_refused(tiny_guide: Any, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(RequestError, match=words):
+    with pytest.raises(GuidedError, match=words):
         tiny_guide.batch(CHATS, response_format=int, **options)
 
 
 def test_other_shapes_that_are_no_batch(tiny_guide: Any) -> None:
-    with pytest.raises(PlanError, match="batch: there are no inputs; expected one plan for all rows, or inputs"):
-        tiny_guide.batch(plans=[tiny_guide.plan(response_format=int)])
+    plan = tiny_guide.plan(response_format=int)
+    for plans in ([plan], [], 3):
+        with pytest.raises(PlanError, match="batch: there are no chats; expected chats, or one plan as plans=plan"):
+            tiny_guide.batch(plans=plans)
+    with pytest.raises(RequestError, match="chats: this is a plan; expected chats, or plans=plan for any prompts"):
+        tiny_guide.batch(plan)
+    with pytest.raises(RequestError, match="chats: this is a plan; expected chats$"):
+        tiny_guide.generate(plan)
+    with pytest.raises(RequestError, match="return_last_hidden_state: the batch has no prompts"):
+        tiny_guide.batch(plans=plan, return_last_hidden_state=True)
+    with pytest.raises(RequestError, match="retries: only guide.chat and guide.run ask again"):
+        tiny_guide.batch(plans=plan, retries=1)
+    with pytest.raises(RequestError, match="batch: 'response_format' together with a finished plan"):
+        tiny_guide.batch(plans=plan, response_format=int)
     with pytest.raises(PlanError, match="chats: this is one chat"):
         tiny_guide.batch("hello", response_format=int)
     with pytest.raises(RequestError, match="max_tokens: the plans have different limits"):

@@ -145,12 +145,17 @@ def test_positions_and_messages_are_checked(tiny_guide: Any) -> None:
             hidden_states(tiny_guide, "x", message, positions=positions)
     with pytest.raises(guided.RequestError, match="positions: no position is given"):
         hidden_states(tiny_guide, "x", message, positions=[])
-    with pytest.raises(guided.RequestError, match="chat: the message answers another chat"):
+    with pytest.raises(guided.RequestError, match="messages: the message answers another chat"):
         hidden_states(tiny_guide, "y", message)
     with pytest.raises(guided.RequestError, match="state: unknown state 'last'"):
         hidden_states(tiny_guide, "x", message, state="last")
     with pytest.raises(guided.RequestError, match="message: the message has no prompt"):
         hidden_states(tiny_guide, "x", guided.Message(token_ids=(5,)))
+    for arguments in (("x", message), ("x", "x", message)):
+        with pytest.raises(
+            guided.RequestError, match=r"guide: str is not a guide; expected hidden_states\(guide, mess"
+        ):
+            hidden_states(*arguments)
 
 
 # -- off by default, and free

@@ -252,6 +252,28 @@ def test_our_own_loop_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
         assert message.guidance.overridden > 0
 
 
+def test_generate_lands_on_a_device_without_float64(tiny_guide: Any, fake: FakeDevice) -> None:
+    """As Apple's are."""
+    fake.has_float64 = False
+    plan = plan_of(tiny_guide, "json")
+    batch = tiny_guide.batch(CHATS[:1], plan, temperature=0, max_tokens=tiny_guide.check(plan).min_tokens + 2)
+    (message,) = batch.messages(tiny_guide.model.generate(**batch))
+    assert message.finish_reason == "stop"
+    assert message.landed is not None
+    assert message.guidance.overridden > 0
+
+
+def test_sampling_for_a_device_without_float64(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"response_format": int, "temperature": 1, "seed": 1, "max_tokens": 20, "reuse": False}
+    judge = tiny_guide.chat("x", **options)
+    device = torch.device("mps")
+    monkeypatch.setattr("tests.made_up.device.DEVICE", device)
+    monkeypatch.setattr(device_module, "_event", FakeEvent)
+    monkeypatch.setattr(type(tiny_guide.model), "device", property(lambda model: device))
+    with FakeDevice(has_float64=False):
+        assert tiny_guide.chat("x", **options).token_ids == judge.token_ids
+
+
 # -- what a step costs
 
 

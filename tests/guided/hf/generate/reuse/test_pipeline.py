@@ -340,5 +340,5 @@ def test_a_loop_that_loses_its_prompt_is_refused(tiny_guide: Any) -> None:
 
 
 def test_unbound_kwargs_want_one_plan(tiny_guide: Any) -> None:
-    with pytest.raises(PlanError, match="one plan for all rows"):
+    with pytest.raises(PlanError, match="batch: there are no chats; expected chats, or one plan"):
         generate_kwargs(tiny_guide.context, None, [plan_of(tiny_guide, "json")])
