@@ -1,4 +1,4 @@
-"""Convert dataclasses to plain dicts for msgpack, and back, checked against their annotations.
+"""Convert dataclasses to plain dicts for msgpack and back.  Reading checks each value against its field's annotation.
 
 A record is a dict of a dataclass's fields; those at their default are left out.  A field of type ``Any`` holds JSON
 values, and may also hold tuples and integers beyond 64 bits.
@@ -23,6 +23,7 @@ __all__ = ["Misfit", "from_record", "to_record", "unpack_extension"]
 _TUPLE, _INTEGER = 1, 2  # codes of msgpack extensions
 _MAX_DEPTH = 400
 _MAX_DIGITS = 4_000  # of an integer; Python converts at most 4,300
+_TOO_LONG = f"integer of more than {_MAX_DIGITS:,} digits"
 
 
 class Misfit(ValueError):
@@ -51,16 +52,14 @@ def to_record(value: Any, place: str = "plan") -> dict[str, Any]:
 
 
 def _is_sent(field: dataclasses.Field[Any]) -> bool:
-    """Whether a field is neither derived from the others nor local to a process (``metadata={"local": True}``)."""
+    """False for derived fields (``init=False``) and for fields marked local (``metadata={"local": True}``)."""
     return field.init and not field.metadata.get("local")
 
 
 def _is_default(field: dataclasses.Field[Any], value: Any) -> bool:
     if field.default is not dataclasses.MISSING:
         return bool(field.default == value and type(field.default) is type(value))
-    if field.default_factory is not dataclasses.MISSING:
-        return bool(field.default_factory() == value)
-    return False
+    return field.default_factory is not dataclasses.MISSING and bool(field.default_factory() == value)
 
 
 def _write(value: Any, annotation: Any, place: str) -> Any:
@@ -71,8 +70,8 @@ def _write(value: Any, annotation: Any, place: str) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
-        item_types = _item_types(annotation, len(value))
-        return [_write(item, k, f"{place}[{i}]") for i, (item, k) in enumerate(zip(value, item_types, strict=True))]
+        typed = zip(value, _item_types(annotation, len(value)), strict=True)
+        return [_write(item, item_type, f"{place}[{i}]") for i, (item, item_type) in enumerate(typed)]
     return _json_value(value, place)
 
 
@@ -86,7 +85,7 @@ def _json_value(value: Any, place: str, depth: int = 0) -> Any:
             if -(2**63) <= value < 2**64:
                 return value
             if abs(value) >= 10**_MAX_DIGITS:
-                raise Misfit(f"integer of more than {_MAX_DIGITS:,} digits", place)
+                raise Misfit(_TOO_LONG, place)
             return msgpack.ExtType(_INTEGER, str(value).encode())
         case list():
             return [_json_value(item, f"{place}[{i}]", depth + 1) for i, item in enumerate(value)]
@@ -108,7 +107,9 @@ def unpack_extension(code: int, data: bytes) -> Any:
     """Return the value of one of our msgpack extensions; raises `ValueError` for any other."""
     if code == _TUPLE:
         return tuple(msgpack.unpackb(data, ext_hook=unpack_extension, strict_map_key=True))
-    if code == _INTEGER and len(data) <= len("-") + _MAX_DIGITS:
+    if code == _INTEGER:
+        if len(data) > len("-") + _MAX_DIGITS:
+            raise ValueError(_TOO_LONG)
         return int(data.decode("ascii"))
     raise ValueError(f"unknown extension {code}")
 
@@ -149,7 +150,8 @@ def _read(value: Any, annotation: Any, place: str) -> Any:
         item_types = _item_types(annotation, len(value))
         if len(item_types) != len(value):
             raise Misfit(f"expected {len(item_types)} values, got {len(value)}", place)
-        return tuple(_read(item, k, f"{place}[{i}]") for i, (item, k) in enumerate(zip(value, item_types, strict=True)))
+        typed = zip(value, item_types, strict=True)
+        return tuple(_read(item, item_type, f"{place}[{i}]") for i, (item, item_type) in enumerate(typed))
     if origin is not None:  # the only other generic used in plans: Mapping[str, Any]
         if not isinstance(value, dict):
             raise Misfit("not a map", place)

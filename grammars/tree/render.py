@@ -48,7 +48,7 @@ _ALT, _SEQ, _ATOM = 0, 1, 2  # operator precedence, loosest first
 def quote(text: str, *, ignore_case: bool = False) -> str:
     """Return a Lark string literal for exactly this text.
 
-    The dialect has JSON's escapes; DEL is the one character that JSON does not escape and the engine's lexer refuses.
+    JSON's escapes are legal in Lark.  DEL is escaped as well: JSON leaves it raw and the engine's lexer refuses it.
     """
     literal = _literal(text) if len(text) <= _SHORT else _literal.__wrapped__(text)
     return literal + "i" if ignore_case else literal
@@ -94,13 +94,13 @@ def render(start: Node | Mapping[str, Node]) -> Rendered:
 class _LineWriter:
     def __init__(self) -> None:
         self.definitions: dict[str, str] = {}  # name -> whole line, in order of creation
-        self.by_line: dict[tuple[str, str], str] = {}  # (kind + hint, rest of the line) -> name
+        self.names_by_line: dict[tuple[str, str], str] = {}  # (kind + hint, rest of the line) -> name
         self.subs: dict[str, str] = {}
         self.regions: dict[str, str] = {}
         self.labels: dict[str, str] = {}
         self.used_names: set[str] = {"start"}
-        self.numbers: dict[str, int] = {}
-        self.done: dict[tuple[int, str], tuple[str, Node]] = {}  # id of the node -> name; keeps it alive
+        self.next_number: dict[str, int] = {}
+        self.defined: dict[tuple[int, str], tuple[str, Node]] = {}  # id of the node -> name; keeps it alive
         self.groups: dict[tuple[int, int], tuple[str, Node, tuple[_Scope, ...]]] = {}  # ids of group and scope
 
     def finish(self, starts: Mapping[str, Node]) -> Rendered:
@@ -114,9 +114,10 @@ class _LineWriter:
             tuple(sorted(self.labels.items())),
         )
 
-    # -- expressions: text and the depth of its parentheses
+    # -- expressions
 
     def expr(self, node: Node, outer: int, scope: tuple[_Scope, ...], *, terminal: bool = False) -> tuple[str, int]:
+        """Return the Lark text of ``node``, with precedence ``outer`` around it, and its parentheses' nesting depth."""
         match node:
             case Text(text=text, ignore_case=ignore_case):
                 return quote(text, ignore_case=ignore_case), 0
@@ -177,7 +178,7 @@ class _LineWriter:
         text = glue.join(t for t, _ in rendered)
         if own < outer or (own == _ATOM and len(parts) > 1):
             if depth + 1 > MAX_NESTING and not any(isinstance(part, When) for part in parts):
-                return self._add("T" if terminal else "r", "part", f": {text}"), 0
+                return self._define_line("T" if terminal else "r", "part", f": {text}"), 0
             return f"({text})", depth + 1
         return text, depth
 
@@ -197,18 +198,18 @@ class _LineWriter:
     def _define(self, node: Node, name: str, body: Node, scope: tuple[_Scope, ...], *, terminal: bool = False) -> str:
         kind = "T" if terminal else "r"
         key = (id(node), kind)
-        if key in self.done:
-            return self.done[key][0]
+        if key in self.defined:
+            return self.defined[key][0]
         if terminal and not is_terminal(body):
             raise GrammarError(f"lexeme {name!r} contains a rule, a token or a sub-grammar")
         text, _ = self.expr(body, _ALT, scope, terminal=terminal)
-        defined = self._add(kind, name, f": {text}")
+        defined = self._define_line(kind, name, f": {text}")
         if not _has_refs(body):
-            self.done[key] = (defined, node)
+            self.defined[key] = (defined, node)
         return defined
 
-    def _add(self, kind: str, hint: str, rest: str) -> str:
-        """Return the name of the definition whose line goes on with ``rest`` after the name; write it if it is new."""
+    def _define_line(self, kind: str, hint: str, rest: str) -> str:
+        """Write the line ``<name><rest>`` unless it exists; return its name.  ``hint``: the name wished for."""
         defined = self._definition_name(kind, hint, rest)
         self.definitions.setdefault(defined, defined + rest)
         return defined
@@ -218,7 +219,7 @@ class _LineWriter:
             raise GrammarError(f"the body of {name!r} must be a lexeme, because it has a suffix")
         text, _ = self.expr(body, _ALT, (), terminal=True)
         suffix, _ = self.expr(end, _ATOM, (), terminal=True)
-        return self._add("r", name, f"[suffix={suffix}]: {text}")
+        return self._define_line("r", name, f"[suffix={suffix}]: {text}")
 
     def _sub(self, node: Sub) -> str:
         defined = self._definition_name("r", "sub_" + node.name, repr((node.lark, node.others)))
@@ -231,21 +232,21 @@ class _LineWriter:
             self.subs[names.get(name, defined)] = _REFERENCE.sub(lambda mark: names.get(mark[1], mark[0]), lark)
         return defined
 
-    def _definition_name(self, kind: str, hint: str, body: str) -> str:
+    def _definition_name(self, kind: str, hint: str, rest: str) -> str:
         clean = _clean(hint)
-        defined = self.by_line.get((kind + clean, body))
+        defined = self.names_by_line.get((kind + clean, rest))
         if defined is not None:
             return defined
         name = self._unique_name(clean.upper() if kind == "T" else clean)
-        self.by_line[kind + clean, body] = name
+        self.names_by_line[kind + clean, rest] = name
         return name
 
     def _unique_name(self, name: str) -> str:
-        free, number = name, self.numbers.get(name, 2)
+        free, number = name, self.next_number.get(name, 2)
         while free in self.used_names:
             free, number = f"{name}_{number}", number + 1
         self.used_names.add(free)
-        self.numbers[name] = number  # the next node of this name does not try all numbers again
+        self.next_number[name] = number  # the next node of this name does not try all numbers again
         return free
 
     # -- groups of recursive rules
@@ -254,7 +255,7 @@ class _LineWriter:
         key = (id(node), id(scope))
         if key in self.groups:
             return self.groups[key][0]
-        names = {name: self._unique_name(_group_name(node.name, name)) for name in node.rules}
+        names = {name: self._unique_name(_clean(f"{node.name}_{name}")) for name in node.rules}
         inner = (*scope, _Scope(names, {name: rule.parametric for name, rule in node.rules.items()}))
         for name in node.rules:
             self.definitions[names[name]] = ""  # keeps the order of the group
@@ -263,7 +264,7 @@ class _LineWriter:
             head = names[name] + ("::_" if rule.parametric else "")
             self.definitions[names[name]] = f"{head}: {text}"
         text, _ = self.expr(node.start, _ALT, inner)
-        start = self._unique_name(_group_name(node.name, "start"))
+        start = self._unique_name(_clean(node.name + "_start"))
         self.definitions[start] = f"{start}: {text}"
         self.groups[key] = (start, node, scope)
         return start
@@ -284,10 +285,6 @@ class _Scope:
     parametric: Mapping[str, bool]
 
 
-def _group_name(group: str, rule: str) -> str:
-    return _clean(f"{group}_{rule}")
-
-
 #: A reference to another grammar in a `Sub`, see `grammars.text_grammars.lark.write`.
 _REFERENCE = re.compile("\ue000(.*?)\ue000")
 
@@ -301,13 +298,11 @@ def _clean(hint: str) -> str:
 
 def _has_refs(node: Node) -> bool:
     match node:
-        case Ref():
+        case Ref() | Group():
             return True
         case Seq(parts=parts) | Alt(options=parts) | And(parts=parts):
             return any(_has_refs(part) for part in parts)
         case Repeat(body=body) | Rule(body=body) | When(body=body):
             return _has_refs(body)
-        case Group():
-            return True
         case _:
             return False

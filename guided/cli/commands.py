@@ -16,7 +16,7 @@ import typer
 import guided
 from guided.cli.consoles import err, out, say, show_error, waiting
 from guided.cli.groups import takes
-from guided.cli.inputs import path_of, read_text, resolve_model
+from guided.cli.inputs import expand_path, read_text, resolve_model
 from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options
 from guided.cli.serving import serve
 from special_tokens.errors import GuidedError, RequestError
@@ -87,7 +87,7 @@ def generate(
     if trace is not None:
         from guided.output.trace_records import check_trace_file
 
-        check_trace_file(trace := path_of(trace))
+        check_trace_file(trace := expand_path(trace))
     settings = _checked_before_the_load(asked, more, sampling, model) | ({"landing": False} if no_landing else {})
     guide = _loaded(model)
 
@@ -177,7 +177,7 @@ def shell(
     """Talk to a model, line by line; the chat goes to a file that `guided generate --request` takes."""
     from guided.cli.shell import ChatFile, talk
 
-    chat = ChatFile.open(path_of(file), system)
+    chat = ChatFile.open(expand_path(file), system)
     if asked.body is not None:
         raise RequestError("a whole request", place="--request", hint=f"its messages can stand in {file}")
     more = stops | ({} if max_tokens is None else {"max_tokens": max_tokens})
@@ -198,11 +198,11 @@ def trace(
     """Write the picture of a saved run: prompt, model, and of each token its time, mask and probabilities."""
     from guided.output.trace_records import Trace
 
-    recorded = Trace.read(path_of(file))
+    recorded = Trace.read(expand_path(file))
     from guided.cli import terminal
 
     terminal.show_trace(out, recorded)
-    recorded.write(path_of(page or file.with_suffix(".html")))
+    recorded.write(expand_path(page or file.with_suffix(".html")))
     err.print(f"trace: {page or file.with_suffix('.html')}", style="dim")
 
 
@@ -221,7 +221,7 @@ def plan(
     if all_ is not None:
         if asked.body is not None or asked.options:
             raise RequestError("together with a request of its own", place="--all", expected="one or the other")
-        _plan_all(path_of(all_), model, as_json_=json_)
+        _plan_all(expand_path(all_), model, as_json_=json_)
         return
     from guided.cli import terminal
     from guided.cli.as_json import as_json, plan_json

@@ -12,7 +12,7 @@ from typing import Any
 import guided
 from special_tokens.errors import ModelError, RequestError, shown
 
-__all__ = ["load_format", "load_json", "parse_json", "path_of", "read_text", "resolve_model"]
+__all__ = ["expand_path", "load_format", "load_json", "parse_json", "read_text", "resolve_model"]
 
 _PYTHON_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _HUB_NAME = re.compile(r"(?:\w[\w.-]*/)?\w[\w.-]*")
@@ -20,13 +20,13 @@ _FILE_SUFFIXES = (".json", ".jinja", ".jinja2", ".j2", ".gguf", ".safetensors")
 
 
 def resolve_model(value: str | None) -> str | None:
-    """Return the path of a model's folder or file if it exists, else ``value`` as a name on the hub; None passes.
+    """Return the path of a model's folder or file if it exists, else ``value`` as a name on the hub; None stays None.
 
     Raises `ModelError` for a value that can only be a path and does not exist; the hub is not asked for it.
     """
     if value is None:
         return None
-    path = path_of(value)
+    path = expand_path(value)
     if path.exists():
         return str(path)
     if _HUB_NAME.fullmatch(value) and not value.endswith(_FILE_SUFFIXES):
@@ -35,7 +35,7 @@ def resolve_model(value: str | None) -> str | None:
                      expected="a folder, a file in it, or a name like owner/name")  # fmt: skip
 
 
-def path_of(value: str | Path) -> Path:
+def expand_path(value: str | Path) -> Path:
     """Return the path with ``~`` expanded."""
     try:
         return Path(value).expanduser()
@@ -45,7 +45,7 @@ def path_of(value: str | Path) -> Path:
 
 def load_format(value: str, place: str) -> Any:
     """Return the response format that ``value`` names: a type as ``module:Class``, else a JSON schema (`load_json`)."""
-    if not _PYTHON_NAME.fullmatch(value) or path_of(value).exists():
+    if not _PYTHON_NAME.fullmatch(value) or expand_path(value).exists():
         return guided.JsonSchema(load_json(value, place))
     module, _, name = value.partition(":")
     sys.path.insert(0, "")  # as `python -m` does: modules of the current folder come first
@@ -83,7 +83,7 @@ def read_text(value: str | Path, place: str) -> str:
     """Return the text of a file, or of standard input for ``-``.  Standard input can be read by one option only."""
     try:
         if str(value) != "-":
-            return path_of(value).read_text(encoding="utf-8-sig")  # -sig drops a byte order mark
+            return expand_path(value).read_text(encoding="utf-8-sig")  # -sig drops a byte order mark
         text = sys.stdin.read()
     except UnicodeDecodeError as error:
         raise RequestError(f"not UTF-8: {error}", place=f"{place} {value}") from None

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from guided.cli.consoles import say
-from guided.cli.inputs import path_of, resolve_model
+from guided.cli.inputs import expand_path, resolve_model
 from special_tokens.errors import GuidedError, ModelError, RequestError
 
 __all__ = ["serve"]
@@ -69,7 +69,7 @@ def serve(
 
     settings = Settings(
         names=tuple(served_model_name or ()),
-        keys=read_keys(path_of(api_key_file)) if api_key_file is not None else (),
+        keys=read_keys(expand_path(api_key_file)) if api_key_file is not None else (),
         constraint_api=not no_constraint_api,
         max_rows=max_rows,
         max_waiting=max_waiting,

@@ -36,9 +36,9 @@ def build_trace(
 
     ``fed_together``: indices of tokens that were fed together with the token before them.
     """
-    full_plan = plan if isinstance(plan, Plan) else None
-    regions = _regions(message.token_ids, full_plan, engine, begin)
-    events = _events(message, full_plan, regions)
+    plan = plan if isinstance(plan, Plan) else None  # stops alone have no regions, budgets or grammar
+    regions = _regions(message.token_ids, plan, engine, begin)
+    events = _events(message, plan, regions)
     tokens = tuple(
         TokenTrace(
             token_id=record.token_id,
@@ -65,12 +65,15 @@ def build_trace(
         finish_reason=message.finish_reason,
         stop_reason=message.stop_reason,
         title=title,
-        lark=full_plan.lark if full_plan is not None else "",
+        lark=plan.lark if plan is not None else "",
     )
 
 
 def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Begin) -> list[str]:
-    """Return the region in which each token begins; what frames a marker is part of it, as it is for the parser."""
+    """Return the region in which each token begins.
+
+    Framing text around a marker counts as the marker, as it does in the parser.
+    """
     end = end_of_answer(tokens, plan, engine)
     plan = plan if plan is not None else begin.reader
     if plan is None:
@@ -80,15 +83,14 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
     region = entry.region
     position = table.start(region)
     out: list[str] = []
-    starts: list[int] = []  # where each token begins, in symbols
-    read: list[int] = []
-    trailing, marker_name = entry.first.encode("utf-8"), "marker"  # what may still follow the last marker
-    if table.regions[region].name not in _TEXT:
-        trailing = b""
+    written: list[int] = []  # symbols
+    starts: list[int] = []  # where each token begins in them
+    trailing = entry.first.encode("utf-8") if table.regions[region].name in _TEXT else b""  # may follow the last marker
+    marker_name = "marker"
     for i, token in enumerate(tokens):
-        is_over = end is not None and i >= end  # an end may follow a separator
+        is_over = end is not None and i >= end  # the end token and all tokens after it
         out.append("end" if is_over else table.name(position).value)
-        starts.append(len(read))
+        starts.append(len(written))
         if is_over:
             continue
         symbols = table.symbols(token)
@@ -97,26 +99,26 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
         if rest is not None:
             out[-1] = marker_name
         trailing = rest or b""
-        read += symbols
+        written += symbols
         for span in spans:
             if span.exit is None:
                 continue
             source, target = table.regions[region].name, table.regions[span.exit.to].name
             region = span.exit.to
             marker_name = RegionName.TOOL_CALLS.value if RegionName.TOOL_CALLS in (source, target) else "marker"
-            first = starts[-1] + span.last - span.left
+            marker_start = starts[-1] + span.last - span.left
             leading = list(span.exit.before.encode("utf-8")) if source in _TEXT else []
-            if leading and read[max(0, first - len(leading)) : first] == leading:
-                first -= len(leading)
-            renamed = bisect_left(starts, first)
-            out[renamed:] = [marker_name] * (len(out) - renamed)
+            if leading and written[max(0, marker_start - len(leading)) : marker_start] == leading:
+                marker_start -= len(leading)
+            first_token = bisect_left(starts, marker_start)
+            out[first_token:] = [marker_name] * (len(out) - first_token)
             trailing = span.exit.after.encode("utf-8") if target in _TEXT else b""
             if span.last < len(symbols):
                 trailing = _rest(trailing, symbols[span.last :]) or b""
     return out
 
 
-#: Regions whose text stands next to the framing of markers; that of reasoning counts to its budget.
+#: Regions next to which framing text counts as the marker.  Not reasoning: there it counts towards the budget.
 _TEXT = (RegionName.CONTENT, RegionName.RESPONSE)
 
 
@@ -133,7 +135,7 @@ def _events(message: Message, plan: Plan | None, regions: Sequence[str]) -> dict
         out[message.landed] = ["max_tokens is near: from here on only tokens that can still finish in time are allowed"]
     inside = [i for i, name in enumerate(regions) if name == RegionName.REASONING.value]
     for budget in plan.budgets if plan is not None else ():
-        if len(inside) >= budget.max_tokens and inside[-1] < last:
+        if inside and len(inside) >= budget.max_tokens and inside[-1] < last:
             at = inside[-1] + 1
             out.setdefault(at, []).append(f"the reasoning budget of {budget.max_tokens} tokens is used up")
     if last < 0:

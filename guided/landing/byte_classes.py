@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
+from guided.landing.byte_twin import ByteMask, ByteMatcher, Outcome
 
 __all__ = ["FEW", "FITTED", "FREE_TEXT", "SEEN", "Classes", "bytes_of", "set_of"]
 
@@ -23,7 +23,7 @@ _PRINTABLE = bytes((*range(0x61, 0x7B), *range(0x20, 0x61), *range(0x7B, 0x7F), 
 _WORD = b"_ abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
-class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
+class Classes(dict[tuple[ByteMask, bytes], dict[Outcome, int]]):
     """One byte of each class that leads to places alike, by what is seen after it; remembered by the mask before it.
 
     ``spent``: the places that take as long as what has been looked at; a search takes them off its effort.
@@ -33,17 +33,17 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
 
     def of(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> tuple[int, ...]:
         """Return one byte of each class of those that ``mask`` allows; all bytes if they are few."""
-        allowed = mask.bytes & ~set_of(without)
+        allowed = mask.byte_bits & ~set_of(without)
         if allowed.bit_count() <= FEW:
             return bytes_of(allowed)
         return tuple(self.looks(matcher, mask, without).values())
 
-    def looks(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> dict[Look, int]:
+    def looks(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> dict[Outcome, int]:
         """Return one byte of each class by what is seen after it."""
         key = (mask, without)
         classes = self.get(key)
         if classes is None or any(matcher.outcome((byte,)) != after for after, byte in classes.items()):
-            allowed = mask.bytes & ~set_of(without)
+            allowed = mask.byte_bits & ~set_of(without)
             classes, some = {}, bytes_of(allowed)
             if len(some) > 2 * FEW:  # some of many; where none is printable, they continue a character
                 some = tuple(byte for byte in _PRINTABLE if allowed >> byte & 1) or some[:FEW]
@@ -65,14 +65,16 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
 
         Those for which ``is_surely`` holds do so, whatever is seen after them.
         """
-        plain: dict[int, Look | None] = {}
+        plain: dict[int, Outcome | None] = {}
         for text in texts:
             for rest in self._fitting(text, matcher, mask, written):
                 if is_surely(rest) or (len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain)):
                     yield tuple(rest)
                     break  # the longest rest ends it surely, and the rest of a text begun is shorter than the text
 
-    def leads(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, plain: dict[int, Look | None]) -> bool:
+    def leads(
+        self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, plain: dict[int, Outcome | None]
+    ) -> bool:
         """Whether ``text``, which may be written, leads where neither another byte nor as many letters lead, nor stays.
 
         If much must come after it, other bytes are not looked at.  ``plain`` keeps, for the place, what is seen after
@@ -84,7 +86,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
             if number not in plain:
                 letters = b"a" * number
                 self.spent += FITTED + SEEN
-                plain[number] = matcher.outcome(letters) if matcher.fits(letters) else None
+                plain[number] = matcher.outcome(letters) if matcher.accepts(letters) else None
             if plain[number] == after:
                 return False
         if len(after.forced) >= _EXIT:
@@ -100,7 +102,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
         A text that leads to a place like the one before it is a part of a longer word, or closes one bracket of many.
         """
         here, looks = matcher.outcome(b""), self.looks(matcher, mask)
-        seen: set[Look] = set()
+        seen: set[Outcome] = set()
         for text in texts:
             rest = next(self._fitting(text, matcher, mask, written), None)
             if rest is None:
@@ -117,7 +119,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Look, int]]):
         if not mask.allows(text[0]) or self.spent >= _MOST_SPENT:
             return False
         self.spent += FITTED * (1 + len(text) / FREE_TEXT)
-        return matcher.fits(text)
+        return matcher.accepts(text)
 
     def _fitting(
         self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, written: bytes

@@ -1,8 +1,8 @@
-"""The byte twin of an engine: it compiles the same grammars over single bytes instead of the vocabulary's tokens.
+"""A second llguidance tokenizer for the same grammars, whose ordinary tokens are the 256 single bytes.
 
-Markers and sentinels keep their ids, all other ids of the vocabulary write nothing, and the 256 bytes get ids past all
-of these.  So the text of any plan's grammar compiles unchanged, and a search over bytes does not depend on the
-vocabulary.
+Markers, sentinels and EOS keep their ids; all other vocabulary ids stand for no text; the byte ids come above all of
+these.  So the text of any plan's grammar compiles unchanged, and a search over bytes does not depend on the vocabulary.
+A symbol is a byte, or `FIRST_MARKER` + id for a special token.
 """
 
 from __future__ import annotations
@@ -17,26 +17,28 @@ import numpy as np
 
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine, compile_grammar
+from guided.tracking.regions import FIRST_MARKER
 
-__all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Look"]
+__all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Outcome"]
 
-#: Ids that are farther apart than this, in bits of a mask, are read apart.
-_GAP = 1_024
+#: Special ids further apart than this are read from the mask in separate slices.
+_MAX_GAP = 1_024
+#: How the engine writes a special token among forced bytes.
 _SPECIAL = re.compile(rb"\xff\[([0-9]+)\]")
 
 
 class ByteMask(NamedTuple):
-    """The symbols allowed next: ``bytes`` has bit ``b`` set for byte ``b``; ``ids`` are markers and sentinels."""
+    """The symbols allowed next: ``byte_bits`` has bit ``b`` set for byte ``b``; ``ids`` are markers and sentinels."""
 
-    bytes: int
+    byte_bits: int
     ids: tuple[int, ...]
 
     def allows(self, symbol: int) -> bool:
-        return bool(self.bytes >> symbol & 1) if symbol < 256 else symbol - 256 in self.ids
+        return bool(self.byte_bits >> symbol & 1) if symbol < FIRST_MARKER else symbol - FIRST_MARKER in self.ids
 
 
-class Look(NamedTuple):
-    """The mask at a place and the bytes that must come next, as the engine writes them."""
+class Outcome(NamedTuple):
+    """The mask after some symbols, and the bytes forced next, as the engine writes them."""
 
     mask: ByteMask
     forced: bytes
@@ -45,41 +47,42 @@ class Look(NamedTuple):
 class _Tokenizer:
     """A tokenizer of single bytes, in the form that llguidance asks for."""
 
-    def __init__(self, engine: Engine, first: int, eos: int) -> None:
+    def __init__(self, engine: Engine, first_byte_id: int, eos: int) -> None:
         size = int(engine.ll_tokenizer.vocab_size)
-        self.tokens = [b""] * first + [bytes((byte,)) for byte in range(256)]
+        self.tokens = [b""] * first_byte_id + [bytes((byte,)) for byte in range(256)]
         self.special_token_ids = sorted({*engine.tokens.marker_ids, *range(engine.vocab_size, size), eos})
         for i in self.special_token_ids:
             self.tokens[i] = (engine.token_bytes(i) if i < engine.vocab_size else b"") or b"<id-%d>" % i
         self.eos_token_id, self.bos_token_id = eos, None
-        self._first = first
+        self._first_byte_id = first_byte_id
 
     def __call__(self, data: bytes | str) -> list[int]:
-        return [self._first + byte for byte in (data.encode() if isinstance(data, str) else data)]
+        return [self._first_byte_id + byte for byte in (data.encode() if isinstance(data, str) else data)]
 
 
-class _Row(threading.local):
-    """The mask that matchers write into: one row of memory per thread, since the engine lets other threads run."""
+class _MaskBuffer(threading.local):
+    """The buffer that matchers write masks into: one per thread, since llguidance releases the GIL."""
 
     def __init__(self, num_words: int) -> None:
         words = np.zeros(num_words, dtype=np.int32)
-        self.place = memoryview(words.data).cast("B"), words.ctypes.data, words.nbytes
+        self.view = memoryview(words.data).cast("B")
+        self.address, self.nbytes = words.ctypes.data, words.nbytes
 
 
 class ByteTwin:
-    """The byte twin of one engine: ``engine.derived(ByteTwin)``.  Building it takes some ms per 10,000 tokens.
+    """The byte twin of one engine; get it with ``engine.derived(ByteTwin)``.  Thread-safe; its matchers are not.
 
-    Thread-safe; its matchers are not.
+    Building it takes some ms per 10,000 tokens.
     """
 
     def __init__(self, engine: Engine) -> None:
         size = int(engine.ll_tokenizer.vocab_size)
-        #: the id of byte 0; a multiple of 8, so that the bits of all bytes are 32 bytes of a mask
-        self.first = -(-size // 8) * 8
-        wrapped = _Tokenizer(engine, self.first, int(engine.ll_tokenizer.eos_token))
+        #: a multiple of 8, so that the bits of the 256 bytes fill 32 whole bytes of a mask
+        self.first_byte_id = -(-size // 8) * 8
+        wrapped = _Tokenizer(engine, self.first_byte_id, int(engine.ll_tokenizer.eos_token))
         self.tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(wrapped))
-        self._special = list(_parts(wrapped.special_token_ids))
-        self._row = _Row(-(-(self.first + 256) // 32))
+        self._special = list(_mask_slices(wrapped.special_token_ids))
+        self._buffer = _MaskBuffer(-(-(self.first_byte_id + 256) // 32))
 
     def matcher(self, plan: Plan, entry: str = "") -> ByteMatcher:
         """Return a matcher at the beginning of an entry of a plan; raises as `compile_grammar` does."""
@@ -88,31 +91,31 @@ class ByteTwin:
 
     def mask(self, matcher: Any) -> ByteMask:
         """Return the symbols that ``matcher`` allows next."""
-        view, address, nbytes = self._row.place
-        matcher.unsafe_compute_mask_ptr(address, nbytes)
-        at = self.first >> 3
+        buffer = self._buffer
+        matcher.unsafe_compute_mask_ptr(buffer.address, buffer.nbytes)
+        at = self.first_byte_id >> 3
         ids: tuple[int, ...] = ()
         for start, end, special in self._special:
-            bits = int.from_bytes(view[start:end], "little") & special
+            bits = int.from_bytes(buffer.view[start:end], "little") & special
             while bits:
                 lowest = bits & -bits
                 ids += (8 * start + lowest.bit_length() - 1,)
                 bits ^= lowest
-        return ByteMask(int.from_bytes(view[at : at + 32], "little"), ids)
+        return ByteMask(int.from_bytes(buffer.view[at : at + 32], "little"), ids)
 
 
-def _parts(ids: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield the parts of a mask that hold ascending ``ids``: the first byte, the one after the last, and their bits."""
+def _mask_slices(ids: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield (start, stop, bits) for the byte slices of a mask that cover ``ids`` (ascending)."""
     first = 0
     for i in range(1, len(ids) + 1):
-        if i == len(ids) or ids[i] - ids[i - 1] > _GAP:
+        if i == len(ids) or ids[i] - ids[i - 1] > _MAX_GAP:
             start = ids[first] >> 3
             yield start, (ids[i - 1] >> 3) + 1, sum(1 << (token_id - 8 * start) for token_id in ids[first:i])
             first = i
 
 
 class ByteMatcher:
-    """A matcher that is fed with symbols: bytes, and markers as 256 + id.  Not thread-safe."""
+    """A matcher that is fed with symbols.  Not thread-safe."""
 
     __slots__ = ("_matcher", "_twin", "ends")
 
@@ -126,23 +129,23 @@ class ByteMatcher:
 
     def feed(self, symbols: Iterable[int]) -> bool:
         """Write ``symbols``; return False if the grammar refuses one, after which the matcher must not be used."""
-        return bool(self._matcher.consume_tokens(self.ids(symbols)))
+        return bool(self._matcher.consume_tokens(self.to_ids(symbols)))
 
-    def num_fitting(self, data: Sequence[int]) -> int:
+    def num_accepted(self, symbols: Sequence[int]) -> int:
         """Return how many of these symbols, from the first on, may be written here."""
-        return int(self._matcher.validate_tokens(self.ids(data)))
+        return int(self._matcher.validate_tokens(self.to_ids(symbols)))
 
-    def fits(self, data: Sequence[int]) -> bool:
+    def accepts(self, symbols: Sequence[int]) -> bool:
         """Whether all of these symbols may be written here."""
-        return self.num_fitting(data) == len(data)
+        return self.num_accepted(symbols) == len(symbols)
 
-    def ids(self, symbols: Iterable[int]) -> list[int]:
-        """Return the twin's ids of symbols, for `ends_after`."""
-        first = self._twin.first
-        return [first + s if s < 256 else s - 256 for s in symbols]
+    def to_ids(self, symbols: Iterable[int]) -> list[int]:
+        """Convert symbols to the twin's token ids."""
+        first = self._twin.first_byte_id
+        return [first + s if s < FIRST_MARKER else s - FIRST_MARKER for s in symbols]
 
     def ends_after(self, ids: Sequence[int]) -> bool:
-        """Whether the answer may end after ``ids``, see `ids`; the matcher stays here."""
+        """Whether the answer may end after these ids (from `to_ids`); does not move the matcher."""
         size = len(ids)
         return any(self._matcher.validate_tokens([*ids, end]) > size for end in self.ends)
 
@@ -156,17 +159,20 @@ class ByteMatcher:
             return list(data)
         symbols: list[int] = []
         for i, part in enumerate(_SPECIAL.split(data)):
-            symbols += [256 + int(part)] if i % 2 else part
+            symbols += [FIRST_MARKER + int(part)] if i % 2 else part
         return symbols
 
-    def outcome(self, symbols: Sequence[int]) -> Look:
-        """Return what is seen after ``symbols``, which may be written here; the matcher stays here."""
+    def outcome(self, symbols: Sequence[int]) -> Outcome:
+        """Return the mask and forced bytes after ``symbols`` without moving the matcher.
+
+        ``symbols`` must be legal here: otherwise the result is empty and the matcher unusable.
+        """
         matcher = self._matcher
-        if not matcher.consume_tokens(self.ids(symbols)):
-            return Look(ByteMask(0, ()), b"")
-        look = Look(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
+        if not matcher.consume_tokens(self.to_ids(symbols)):
+            return Outcome(ByteMask(0, ()), b"")
+        outcome = Outcome(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
         matcher.rollback(len(symbols))
-        return look
+        return outcome
 
     @property
     def has_failed(self) -> bool:

@@ -14,9 +14,10 @@ from grammars.tree.markers import Markers
 from grammars.values.json_scanner import ScanState
 from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, Classes, bytes_of, set_of
-from guided.landing.byte_twin import ByteMask, ByteMatcher, Look
+from guided.landing.byte_twin import ByteMask, ByteMatcher, Outcome
 from guided.landing.known_texts import closing_texts, exit_ids, member_names, rule_rests, string_texts, value_ends
 from guided.landing.place import AnswerPlace, PlaceMap
+from guided.tracking.regions import FIRST_MARKER
 
 __all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
 
@@ -107,10 +108,10 @@ class Candidates:
             candidates = self._in_json(matcher, mask, place.scan, classes, must_differ=places.has_unique)
             if candidates:
                 return candidates
-        many, written_part = mask.bytes.bit_count(), written if is_first else b""
+        many, written_part = mask.byte_bits.bit_count(), written if is_first else b""
         region = places.region(place)
         ids = sorted(mask.ids, key=lambda i: i not in self._exits)[:FEW]
-        candidates = [Candidate((256 + i,)) for i in ids]
+        candidates = [Candidate((FIRST_MARKER + i,)) for i in ids]
         # Text of the answer itself may end after a letter, where what leads out of it leads on to a call.
         is_left = many > FREE_TEXT and region is not RegionName.CONTENT
         if candidates and is_left:
@@ -131,11 +132,11 @@ class Candidates:
         leading = classes.leading if many > FREE_TEXT else classes.shortest
         texts = self._rests if written else ()
         rests = [Candidate(symbols) for symbols in leading(texts, matcher, mask, written_part)]
-        some = bytes_of(mask.bytes) if many <= FEW else classes.of(matcher, mask)
+        some = bytes_of(mask.byte_bits) if many <= FEW else classes.of(matcher, mask)
         if region is RegionName.CONTENT and mask.allows(0x61) and 0x61 not in some:
             some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
         extra = _OPTIONAL if rests else 0.0
-        stays = classes.looks(matcher, mask).get(Look(mask, b"")) if many > FEW and len(some) > 1 else None
+        stays = classes.looks(matcher, mask).get(Outcome(mask, b"")) if many > FEW and len(some) > 1 else None
         singles = (Candidate((byte,), extra=extra + _STAYS * (byte == stays)) for byte in some)
         return [*candidates, *rests, *singles]
 
@@ -150,7 +151,7 @@ class Candidates:
     def _in_json(
         self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState, classes: Classes, *, must_differ: bool
     ) -> list[Candidate]:
-        allowed = mask.bytes
+        allowed = mask.byte_bits
         match scan.mode:
             case Mode.VALUE:
                 if not allowed >> 0x5D & 1 and (candidates := _different(matcher, scan)):
@@ -185,14 +186,14 @@ class Candidates:
                 if allowed >> 0x2C & 1:
                     return [Candidate((0x2C,), settles=_has_many(scan))]
                 if mask.ids and scan.frame is None:
-                    return _each(256 + i for i in mask.ids[:FEW])  # a marker ends the value
+                    return _each(FIRST_MARKER + i for i in mask.ids[:FEW])  # a marker ends the value
                 if scan.mode is Mode.NUMBER:
                     return _each(classes.of(matcher, mask, _BLANK if scan.frame is not None else b""))
         return []
 
     def _value(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, *, must_differ: bool) -> list[Candidate]:
         """Return what begins a value: all digits where values may have to differ, else one of those that lead alike."""
-        allowed = mask.bytes
+        allowed = mask.byte_bits
         if allowed >> 0x5D & 1:
             return [Candidate((0x5D,))]
         digits = [digit for digit in _DIGITS if allowed >> digit & 1]
@@ -214,7 +215,7 @@ class Candidates:
     ) -> list[Candidate]:
         """Return the rests of words of patterns and of arguments that lead to one of ``ends``, where no byte may."""
         candidates: list[Candidate] = []
-        plain: dict[int, Look | None] = {}
+        plain: dict[int, Outcome | None] = {}
         for word, some in self._words:
             left = [end for end in some if end in ends]
             rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(left))
@@ -229,7 +230,7 @@ class Candidates:
 
     def _key(self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState) -> list[Candidate]:
         """The member names that may be written: the last required one, or else some of them."""
-        if not mask.bytes >> 0x22 & 1:
+        if not mask.byte_bits >> 0x22 & 1:
             return []
         if candidates := self._required(matcher, scan):
             return candidates
@@ -246,13 +247,13 @@ class Candidates:
         names = (name for name, needed in self._names if needed and name.startswith(written_part))
         rests = (name[len(written_part) :] for name in names if name[1:-1] not in written)
         most = FEW if written_part and not written else 1
-        return [Candidate(tuple(rest), settles=most == 1) for rest in islice(filter(matcher.fits, rests), most)]
+        return [Candidate(tuple(rest), settles=most == 1) for rest in islice(filter(matcher.accepts, rests), most)]
 
     def _named(self, matcher: ByteMatcher, written_part: bytes = b"") -> list[Candidate]:
         """The rests of known names after ``written_part``: of the last required one, or else of some."""
         for is_required in (True, False):
             names = (name for name, needed in self._names if needed is is_required and name.startswith(written_part))
-            rests = (rest for rest in (name[len(written_part) :] for name in names) if matcher.fits(rest))
+            rests = (rest for rest in (name[len(written_part) :] for name in names) if matcher.accepts(rest))
             last = list(islice(rests, 1 if is_required else _NAMES_AT_ONCE))
             if last:
                 return [Candidate(tuple(rest)) for rest in reversed(last)]
@@ -277,15 +278,15 @@ def _filled(
     runs: list[tuple[int, ...]] = []
     some = tuple(some)
     classes.spent += FITTED * len(some) * len(ends)
-    if any(matcher.fits((byte, *end)) for byte in some for end in ends):
+    if any(matcher.accepts((byte, *end)) for byte in some for end in ends):
         return []
     for byte in some:
         for size in _RUNS if byte != 0x5C else ():  # an escape is not a run
-            run = (byte,) * matcher.num_fitting((byte,) * size)
-            end = next((end for end in ends if matcher.fits((*run, *end))), None)
+            run = (byte,) * matcher.num_accepted((byte,) * size)
+            end = next((end for end in ends if matcher.accepts((*run, *end))), None)
             classes.spent += FITTED * (len(ends) + size / _RUNS[0])
             if end is not None:
-                least = 2 + bisect_left(range(2, len(run)), True, key=lambda at: matcher.fits((*run[:at], *end)))
+                least = 2 + bisect_left(range(2, len(run)), True, key=lambda at: matcher.accepts((*run[:at], *end)))
                 classes.spent += 8 * FITTED
                 runs.append(run[:least])
             if len(run) < size or end is not None:
@@ -315,7 +316,7 @@ def _different(matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
     at = scan.frame.item_index if scan.frame is not None and scan.frame.node >= 0 else 0
     written_part = b"" if scan.mode is Mode.VALUE else b'"' + scan.text
     for text in (b"%d" % (100 + at), b'"%c%c"' % (97 + at // 26 % 26, 97 + at % 26)) if at >= _MANY else ():
-        if text.startswith(written_part) and matcher.fits(text[len(written_part) :]):
+        if text.startswith(written_part) and matcher.accepts(text[len(written_part) :]):
             return [Candidate(tuple(text[len(written_part) :]))]
     return []
 

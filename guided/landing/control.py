@@ -308,7 +308,7 @@ class LandingControl:
     def _name(self, state: GuidanceState, token: int) -> str:
         """Return the name of what ``token`` chooses: a tool, a member or a value of few; "" where it names nothing."""
         cursor = self._finder.cursor(state)
-        if cursor is None or cursor.matcher.mask().bytes.bit_count() > FREE_TEXT:
+        if cursor is None or cursor.matcher.mask().byte_bits.bit_count() > FREE_TEXT:
             return ""
         after = cursor.matcher.copy()
         if not after.feed(state.regions.symbols(token)):

@@ -103,7 +103,7 @@ class PathFinder:
         ``place`` is that after it.  Where it may end inside a character, also the end of a character and ``path``.
         """
         matcher, symbols = cursor.matcher, cursor.state.regions.symbols(token)
-        new, whole = matcher.ids(symbols), path.ids(matcher)
+        new, whole = matcher.to_ids(symbols), path.ids(matcher)
         path_after: EndPath | None = None
         if matcher.ends_after([*new, *whole]):
             is_filler = place.scan is None and len(whole) > 1 and matcher.ends_after([*new, *whole[1:]])
@@ -111,7 +111,7 @@ class PathFinder:
         elif new == whole[: len(new)] or matcher.ends_after([*new, *whole[len(new) :]]):
             path_after = path.after(token, symbols) or path.from_symbol(len(symbols), cursor.state.regions)
         elif symbols and 0x80 <= symbols[-1] < 0x100:
-            whole_characters = (rest for rest in _TORN if matcher.ends_after([*new, *matcher.ids(rest), *whole]))
+            whole_characters = (rest for rest in _TORN if matcher.ends_after([*new, *matcher.to_ids(rest), *whole]))
             path_after = next((path.behind(rest) for rest in whole_characters), None)
         if path_after is None or not path_after.symbols:
             return path_after

@@ -48,7 +48,7 @@ class EndPath:
     def ids(self, matcher: ByteMatcher) -> list[int]:
         """Return the symbols as ids of ``matcher``, any of the answer's."""
         if self._ids is None:
-            self._ids = matcher.ids(self.symbols)
+            self._ids = matcher.to_ids(self.symbols)
         return self._ids
 
     @property
@@ -114,7 +114,7 @@ def remaining_from(
     if not matcher.ends.isdisjoint(mask.ids):
         return len(path.symbols)
     in_string = place.scan is not None and place.scan.mode in (Mode.STRING, Mode.IN_KEY)
-    in_text = place.scan is None and mask.bytes.bit_count() > FREE_TEXT
+    in_text = place.scan is None and mask.byte_bits.bit_count() > FREE_TEXT
     in_string = in_string and mask.allows(0x22)  # else a pattern wants more of it, and a part of the path may fit
     starts: list[int] = []
     ends = places.regions.next_of_exits(place.position) if in_text else ()
@@ -130,7 +130,7 @@ def remaining_from(
         if effort.left < kept or effort.is_spent:
             break
         effort.spend(_CHECKED)
-        if len(ids) - at > _BEGUN and not matcher.fits(path.symbols[at : at + _BEGUN]):
+        if len(ids) - at > _BEGUN and not matcher.accepts(path.symbols[at : at + _BEGUN]):
             continue
         effort.spend((len(ids) - at) / _READ)
         if matcher.ends_after(ids[at:]):

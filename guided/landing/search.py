@@ -98,8 +98,8 @@ class _Node:
         if scan is None or scan.mode not in _BETWEEN:
             return []
         mask = self.matcher.mask()
-        solid = mask.bytes & ~_BLANK
-        return [solid.bit_length() - 1] if not mask.ids and solid.bit_count() == 1 and mask.bytes & _BLANK else []
+        solid = mask.byte_bits & ~_BLANK
+        return [solid.bit_length() - 1] if not mask.ids and solid.bit_count() == 1 and mask.byte_bits & _BLANK else []
 
     def look(self) -> ByteMask:
         """Return the mask; what follows an error of the engine is lost."""
@@ -178,7 +178,7 @@ class SearchTree:
         after = self._children.get(node)
         if after is None:
             # What a search begins with must be right, except in text.
-            is_narrow = node is self.root and mask.bytes.bit_count() <= FREE_TEXT
+            is_narrow = node is self.root and mask.byte_bits.bit_count() <= FREE_TEXT
             classes = Classes() if is_narrow else self._classes
             at, is_first = node.place, node.size == 0
             candidates = self.candidates.at(
@@ -204,7 +204,7 @@ class SearchTree:
             if self.places.region(place) is RegionName.RESPONSE and (place.scan is None or place.scan.frame is None):
                 written = bytes(symbol for symbol in forced[at:] if symbol < 256)
                 for text in self.texts:
-                    if text.startswith(written) and node.matcher.fits(text[len(written) :]):
+                    if text.startswith(written) and node.matcher.accepts(text[len(written) :]):
                         after = self.after(node, text[len(written) :])
                         if not after.penalty:
                             after.is_known = True

@@ -105,8 +105,8 @@ _NOT_UTF8 = re.compile("[\ud800-\udfff]")
 class OutputParser:
     """Parses one answer.
 
-    ``entry`` is the entry of the plan after this prompt; ``has_opening_space`` is False if the prompt ended right
-    after the opening marker: the answer then begins with the marker's white space.  ``make_call_id`` makes the id of a
+    ``entry`` is the entry of the plan after this prompt; ``ends_at_marker``: True if that prompt ends right
+    after the opening marker; the answer then begins with the marker's white space.  ``make_call_id`` makes the id of a
     tool call if the model writes none.  ``hides_special``: special tokens that are no marker of the plan are not shown.
     """
 
@@ -116,7 +116,7 @@ class OutputParser:
         engine: Engine,
         *,
         entry: str = "fresh",
-        has_opening_space: bool = True,
+        ends_at_marker: bool = False,
         regions: RegionMap | None = None,
         make_call_id: MakeId | None = None,
         hides_special: bool = False,
@@ -133,7 +133,7 @@ class OutputParser:
         self._hidden = {FIRST_MARKER + token.id for token in added if token.special}
         self._held: list[int] = []  # symbols that may belong to a trigger
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        first = _framing_into(plan, begin.region) if entry == "inside" and not has_opening_space else begin.first
+        first = _framing_into(plan, begin.region) if entry == "inside" and ends_at_marker else begin.first
         self._text = _Framed(first, self._befores())
         self._calls: CallsParser | None = None
         self._first_call = 0

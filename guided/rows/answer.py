@@ -325,7 +325,7 @@ def parser_of(
     if reader is not None:
         hides = reader is not plan
         parser = OutputParser(
-            reader, engine, entry=begin.entry, has_opening_space=begin.has_opening_space, hides_special=hides
+            reader, engine, entry=begin.entry, ends_at_marker=begin.ends_at_marker, hides_special=hides
         )
     matcher = row.stops if row is not None else matcher_of(plan, engine, begin)
     return StopAwareParser(parser, matcher, engine, is_shared=row is not None)

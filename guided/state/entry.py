@@ -20,13 +20,13 @@ _NOT_IN_VALUE = frozenset(b"<>[]{}\n")
 class Begin:
     """The place at which a plan's grammar begins after a prompt.
 
-    ``has_opening_space`` is False if the prompt ends right after the opening marker: the answer then begins with the
-    marker's white space.  For a row without a plan, ``reader`` is the plan whose regions are used to read its answer,
-    and the place is one of that plan.
+    ``ends_at_marker``: True if the prompt ends right after the opening marker; the answer then begins with the marker's
+    white space.  ``reader``: for a row without a plan, the plan whose regions its answer is read with; the place is one
+    of that plan.
     """
 
     entry: str = "fresh"
-    has_opening_space: bool = True
+    ends_at_marker: bool = False
     reader: Plan | None = field(default=None, repr=False, compare=False)
 
 
@@ -58,7 +58,7 @@ def begin_of(plan: Plan, prompt_ids: Sequence[int], engine: Engine) -> Begin:
         return FRESH
     if is_closed:
         return Begin("after") if _closes(symbols, opening, end, closing[0]) else FRESH
-    return Begin("inside", has_opening_space=len(symbols) > after)
+    return Begin("inside", ends_at_marker=len(symbols) == after)
 
 
 def _closes(symbols: Sequence[int], opening: tuple[int, int], end: Sequence[int], closed_at: int) -> bool:

@@ -87,7 +87,7 @@ class _Converted:
         return {
             name
             for name, size in sizes.items()
-            if size.parts > _MAX_PARTS or size.least > _MAX_LEAST or size.optional > _MAX_OPTIONAL
+            if size.parts > _MAX_PARTS or size.min_bytes > _MAX_LEAST or size.optional_run > _MAX_OPTIONAL
         }
 
     def _demote(self, rules: set[str]) -> None:

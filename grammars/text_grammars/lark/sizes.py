@@ -1,7 +1,7 @@
 """Compute and check the size of a grammar with all names in it expanded, without expanding them.
 
-Each definition's size is computed once and used wherever its name occurs, so a few lines that double with each
-definition are measured as fast as any others.  The engine would expand them, or be forced along a text without end.
+Each definition's size is computed once and used wherever its name occurs, so a grammar that doubles with every
+definition is measured in linear time.  The engine would expand it, or be forced to write a text without end.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
     "terminal_sizes",
 ]
 
-#: Parts of a lexeme with the terminals that it names expanded: 200 that each name the next twice would be 2**200.
+#: Parts of a lexeme once its terminals are expanded; a repeat counts once.  200 that name the next twice: 2**200.
 MAX_PARTS = 200_000
 #: Consecutive parts of a lexeme that may be empty: the engine's work grows with their square (4,096 take 0.6 s, 8,192
 #: are refused).
@@ -54,7 +54,7 @@ MAX_LEAST_BYTES = 200_000
 #: Lexemes of the shortest text of a part: the engine writes forced ones at once and fails at 50,000.
 MAX_LEAST_LEXEMES = 20_000
 
-_ROUNDS = 50
+_MAX_ROUNDS = 50
 _SMALLER = "use fewer or smaller repeats"
 
 
@@ -63,8 +63,8 @@ class LexemeSize:
     """The size of one expanded lexeme: ``parts``, bytes of its shortest text, consecutive parts that may be empty."""
 
     parts: int
-    least: int = 0
-    optional: int = 0
+    min_bytes: int = 0
+    optional_run: int = 0
 
 
 # -- lexemes
@@ -81,18 +81,18 @@ def check_term(term: Regular, *, place: str = "") -> None:
 
 
 def _check(size: LexemeSize, what: str, at: SourcePlace = (0, 0), place: str = "") -> None:
-    optional, long = "has too many consecutive parts that may be empty", f"the shortest text of {what} is too long"
+    long_run, long = "has too many consecutive parts that may be empty", f"the shortest text of {what} is too long"
     for count, most, unit, problem, hint in (
         (size.parts, MAX_PARTS, "parts", f"{what} is too large when expanded", "split it"),
-        (size.optional, MAX_OPTIONAL, "parts", f"{what} {optional}", "use fewer optional parts"),
-        (size.least, MAX_LEAST_BYTES, "bytes", long, _SMALLER),
+        (size.optional_run, MAX_OPTIONAL, "parts", f"{what} {long_run}", "use fewer optional parts"),
+        (size.min_bytes, MAX_LEAST_BYTES, "bytes", long, _SMALLER),
     ):
         if count > most:
-            raise GrammarError(f"{problem}{_shown(count)}", line=at[0], column=at[1], place=place,
+            raise GrammarError(f"{problem}{_count_suffix(count)}", line=at[0], column=at[1], place=place,
                                expected=f"at most {most} {unit}", hint=hint)  # fmt: skip
 
 
-def _shown(number: int) -> str:
+def _count_suffix(number: int) -> str:
     return f": {number}" if number < 10**15 else ""
 
 
@@ -102,7 +102,7 @@ def _term_size(term: Regular) -> LexemeSize:
     args = term.args
     match term.op:
         case "chars":
-            return LexemeSize(1, len(_utf8(args[0][0])))
+            return LexemeSize(1, len(chr(args[0][0]).encode("utf-8", "surrogatepass")))
         case "words":
             return LexemeSize(len(args), min(len(word.encode("utf-8", "surrogatepass")) for word in args))
         case "cat":
@@ -113,32 +113,29 @@ def _term_size(term: Regular) -> LexemeSize:
             return _intersection_size([_term_size(part) for part in args])
         case "not":
             inner = _term_size(args[0])
-            return LexemeSize(inner.parts, 0, inner.optional)
+            return LexemeSize(inner.parts, 0, inner.optional_run)
     body, least, _ = args
     inner = _term_size(body)
-    return LexemeSize(inner.parts, inner.least * least, inner.optional)
-
-
-def _utf8(code: int) -> bytes:
-    return chr(code).encode("utf-8", "surrogatepass")
+    return LexemeSize(inner.parts, inner.min_bytes * least, inner.optional_run)
 
 
 def _sequence_size(sizes: list[LexemeSize], may_be_empty: list[bool]) -> LexemeSize:
     longest = run = 0
     for size, empty in zip(sizes, may_be_empty, strict=True):
-        run = run + max(size.optional, 1) if empty else 0
-        longest = max(longest, run, size.optional)
-    return LexemeSize(sum(size.parts for size in sizes), sum(size.least for size in sizes), longest)
+        run = run + max(size.optional_run, 1) if empty else 0
+        longest = max(longest, run, size.optional_run)
+    return LexemeSize(sum(size.parts for size in sizes), sum(size.min_bytes for size in sizes), longest)
 
 
 def _union_size(sizes: list[LexemeSize]) -> LexemeSize:
-    least = min((size.least for size in sizes), default=0)
-    return LexemeSize(sum(size.parts for size in sizes), least, max((size.optional for size in sizes), default=0))
+    min_bytes = min((size.min_bytes for size in sizes), default=0)
+    optional_run = max((size.optional_run for size in sizes), default=0)
+    return LexemeSize(sum(size.parts for size in sizes), min_bytes, optional_run)
 
 
 def _intersection_size(sizes: list[LexemeSize]) -> LexemeSize:
-    least = max((size.least for size in sizes), default=0)
-    return LexemeSize(sum(size.parts for size in sizes), least, sum(size.optional for size in sizes))
+    min_bytes = max((size.min_bytes for size in sizes), default=0)
+    return LexemeSize(sum(size.parts for size in sizes), min_bytes, sum(size.optional_run for size in sizes))
 
 
 def _lexeme_size(expr: Expr, terminals: Mapping[str, LexemeSize]) -> LexemeSize:
@@ -151,7 +148,7 @@ def _lexeme_size(expr: Expr, terminals: Mapping[str, LexemeSize]) -> LexemeSize:
         case Literal(text=text):
             return LexemeSize(1, len(text.encode("utf-8", "surrogatepass")))
         case CharRange(first=first):
-            return LexemeSize(1, len(_utf8(ord(first))))
+            return LexemeSize(1, len(first.encode("utf-8", "surrogatepass")))
         case Regexp(regex=regex, flags=flags):
             try:
                 return _term_size(approximate_language(regex, flags))
@@ -161,14 +158,14 @@ def _lexeme_size(expr: Expr, terminals: Mapping[str, LexemeSize]) -> LexemeSize:
             return terminals.get(name, LexemeSize(1))
         case SeqExpr(parts=parts):
             sizes = list(map(size_of, parts))
-            return _sequence_size(sizes, [size.least == 0 for size in sizes])
+            return _sequence_size(sizes, [size.min_bytes == 0 for size in sizes])
         case AltExpr(options=options):
             return _union_size(list(map(size_of, options)))
         case AndExpr(parts=parts):
             return _intersection_size(list(map(size_of, parts)))
         case Repeated(body=body, least=least):
             size = size_of(body)
-            return LexemeSize(size.parts, size.least * least, size.optional)
+            return LexemeSize(size.parts, size.min_bytes * least, size.optional_run)
     return LexemeSize(1)
 
 
@@ -180,8 +177,7 @@ def check_sizes(source: LarkGrammar) -> None:
 
     Terminals must not be recursive.
     """
-    terminals = _check_terminals(source)
-    _check_rules(source, terminals)
+    _check_rules(source, _check_terminals(source))
 
 
 def terminal_sizes(definitions: Mapping[str, Definition]) -> dict[str, LexemeSize]:
@@ -206,7 +202,8 @@ def _check_terminals(source: LarkGrammar) -> dict[str, LexemeSize]:
 def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> None:
     """Raise `GrammarError` for a part of a rule whose shortest text has too many lexemes.
 
-    The counts of the rules' shortest texts are decreased until they are stable.
+    The counts of the rules' shortest texts are decreased until they are stable; after `_MAX_ROUNDS` without a fixed
+    point, the grammar is left to the engine.
     """
     rules = {d.name: d for d in source.definitions if not d.is_terminal}
     suffixed = {d.name for d in rules.values() if any(a.name in ("lazy", "suffix") for a in d.attributes)}
@@ -217,7 +214,7 @@ def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> No
         if expr not in lexemes:
             size = _lexeme_size(expr, terminals)
             _check(size, "this lexeme", at)
-            lexemes[expr] = int(size.least > 0)
+            lexemes[expr] = int(size.min_bytes > 0)
         return lexemes[expr]
 
     def min_lexemes(expr: Expr, rule: Definition) -> int | None:
@@ -245,7 +242,7 @@ def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> No
     order = [name for group in components(uses_of(rules.values())) for name in group]
     for name in suffixed:
         _check(_lexeme_size(rules[name].body, terminals), f"the lexeme {name}", rules[name].at)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         before = dict(leasts)
         for name in order:
             total = 1 if name in suffixed else min_lexemes(rules[name].body, rules[name])
@@ -254,7 +251,7 @@ def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> No
         if leasts == before:
             break
     else:
-        return  # a large recursive grammar: the engine decides
+        return
     for name in order:
         _refuse_long(rules[name].body, rules[name], min_lexemes)
 
@@ -272,5 +269,5 @@ def _refuse_long(expr: Expr, rule: Definition, min_lexemes: Callable[[Expr, Defi
     least = min_lexemes(expr, rule) or 0
     if least > MAX_LEAST_LEXEMES:
         line, column = getattr(expr, "at", rule.at)
-        raise GrammarError(f"the shortest text of a part of {rule.name!r} is too long{_shown(least)}", line=line,
+        raise GrammarError(f"the shortest text of a part of {rule.name!r} is too long{_count_suffix(least)}", line=line,
                            column=column, expected=f"at most {MAX_LEAST_LEXEMES} lexemes", hint=_SMALLER)  # fmt: skip

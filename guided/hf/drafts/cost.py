@@ -16,14 +16,14 @@ __all__ = ["Cost", "interpolate", "measured_cost", "relative_cost"]
 #: Columns of a forward (the new tokens of each row) -> its time, divided by that of a forward over one column.
 Cost = Callable[[int], float]
 
-#: Numbers of columns that are measured, and how often: the least time is the one that other work disturbed least.
+#: Column counts to measure, and how often each: the minimum is kept, as other work disturbed it least.
 COLUMNS = (1, 2, 8, 32)
 ROUNDS = 3
 
 _PREFIX = 32  # tokens in the KV cache before a measured forward
 
 #: Model -> attention, dtype and device -> columns -> seconds.
-_cache: weakref.WeakKeyDictionary[Any, dict[Any, dict[int, float]]] = weakref.WeakKeyDictionary()
+_timings: weakref.WeakKeyDictionary[Any, dict[Any, dict[int, float]]] = weakref.WeakKeyDictionary()
 
 
 def measured_cost(model: Any) -> Cost:
@@ -38,7 +38,7 @@ def relative_cost(assistant: Any, model: Any) -> float:
 
 def _forward_seconds(model: Any) -> dict[int, float]:
     """Return the seconds of a forward for each measured number of columns."""
-    seconds = _cache.setdefault(model, {})
+    seconds = _timings.setdefault(model, {})
     config = model.config.get_text_config(decoder=True)
     key = (str(getattr(config, "_attn_implementation", "")), model.dtype, str(model.device))
     if key not in seconds:
@@ -61,14 +61,14 @@ def interpolate(seconds: dict[int, float]) -> Cost:
 
 def _measure(model: Any) -> dict[int, float]:
     token = 1
-    cache = RowKV(model, 1)
-    cache.feed([[token] * _PREFIX])
+    kv = RowKV(model, 1)
+    kv.feed([[token] * _PREFIX])
     best = dict.fromkeys(COLUMNS, float("inf"))
     for _ in range(ROUNDS):
         for columns in COLUMNS:
             began = time.perf_counter()
-            logits = cache.feed([[token] * columns], keep=columns)
+            logits = kv.feed([[token] * columns], keep=columns)
             float(logits[0, -1, 0])  # waits for the device
             best[columns] = min(best[columns], time.perf_counter() - began)
-            cache.crop(0, _PREFIX)
+            kv.crop(0, _PREFIX)
     return dict(zip(COLUMNS, accumulate(best.values(), max), strict=True))  # more columns cost no less

@@ -44,9 +44,9 @@ OVERRIDDEN, RESCUED, UNSOUND = 1 << 34, 1 << 35, 1 << 36
 
 
 class Seen:
-    """A tensor of token histories that was read, recognised without reading it again.
+    """Recognises a tensor whose contents the host has already read, without reading them again.
 
-    Keeps the tensor alive, so that no other tensor gets its memory.
+    Keeps the tensor alive, so that no other gets its memory.  Writes to an inference tensor go unnoticed.
     """
 
     __slots__ = ("_tensor", "_version")
@@ -76,11 +76,10 @@ class StepScores:
     What the host knows of the rows of a step is kept next to them, so that `counts` are worked out on the host.
     """
 
-    def __init__(self, device: torch.device, num_rows: int) -> None:
-        self._device = device
+    def __init__(self, num_rows: int) -> None:
         self._scores: torch.Tensor | None = None  # [steps, 2, rows]
         self._is_masked = np.zeros(num_rows, dtype=np.bool_)
-        self._bound = np.full(num_rows, np.nan)
+        self._rescue_limit = np.full(num_rows, np.nan)
         self._highest = np.full(num_rows, RESCUE)  # the highest score of a rescued row
         self._flags = np.full(num_rows, _UNGUIDED)
         self._is_new = True  # whether the arrays above have changed since the last step
@@ -91,17 +90,17 @@ class StepScores:
         self.has_inactive = False  #: whether some row had failed, or ended without a token, before it
         self.is_mixed = False  #: whether some row was not masked as usual
 
-    def note(self, row: int, flag: int, bound: float, has_end: bool) -> None:
-        """Note the flag and the bound of a row from the next step on, and whether it has an end."""
+    def note(self, row: int, flag: int, rescue_limit: float, has_end: bool) -> None:
+        """Note the flag and the rescue limit of a row from the next step on, and whether it has an end."""
         if not self._is_new:
-            self._is_masked, self._bound = self._is_masked.copy(), self._bound.copy()
+            self._is_masked, self._rescue_limit = self._is_masked.copy(), self._rescue_limit.copy()
             self._highest, self._is_new = self._highest.copy(), True
-        self._is_masked[row], self._bound[row] = flag == _GUIDED, bound
+        self._is_masked[row], self._rescue_limit[row] = flag == _GUIDED, rescue_limit
         self._highest[row] = RESCUE / 2 if has_end else RESCUE
         self._flags[row] = flag
 
     def add(self, scores: torch.Tensor, masked: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the best of each row of ``masked``, which holds no NaN, and of ``scores``, NaN where any score is."""
+        """Record one step.  Return each row's best masked score and best raw score (NaN if any raw score is NaN)."""
         if self._is_new:
             self.has_ends = bool((self._highest > RESCUE).any())
             self.has_inactive = bool((self._flags >= _FAILED).any())
@@ -112,9 +111,9 @@ class StepScores:
             room = masked.new_empty((max(64, number), 2, len(masked)))
             kept = self._scores = room if kept is None else torch.cat([kept[:number].to(room.dtype), room])
         self.last = best, top = kept[number].unbind()
-        torch.amax(masked, dim=-1, out=best)
+        torch.amax(masked, dim=-1, out=best)  # holds no NaN
         torch.amax(scores, dim=-1, out=top)
-        self._log.append((self._is_masked, self._bound, self._highest))
+        self._log.append((self._is_masked, self._rescue_limit, self._highest))
         self._num_steps += 1
         return best, top
 
@@ -131,9 +130,9 @@ class StepScores:
             if isinstance(marks, list):
                 counts = counts[:, marks]
                 continue
-            is_masked, bound, highest = marks
+            is_masked, rescue_limit, highest = marks
             best, top = scores[at]
-            dead = best <= bound
+            dead = best <= rescue_limit
             counts += is_masked & np.stack([top > np.where(dead, highest, best), dead & (top == top)])
             at += 1
         numbers: list[list[int]] = counts.tolist()
@@ -143,10 +142,10 @@ class StepScores:
 class DeviceLink:
     """Rows ``[rows]`` on one device; ``num_words`` is a mask's width and ``num_ends`` the most ids that end a row.
 
-    What the host sends lies in one buffer, written only after the tokens chosen from what was sent before have arrived:
-    - the words of the row's mask, which the engine may write there itself (`lend`), and room for its sentinels,
+    The host sends one buffer.  It is rewritten only after the previous step's tokens have arrived.  Per row it holds:
+    - the words of its mask, which the engine may write there itself (`lend`), and room for its sentinels,
     - the ids that would end the row, the preferred one first, then -1 up to ``num_ends``,
-    - the bound: a row whose best legal score is no higher is rescued; NaN in a row without a mask,
+    - ``rescue_limit``: a row whose best legal score is no higher is rescued; NaN: no mask,
     - the flag.
     """
 
@@ -159,7 +158,7 @@ class DeviceLink:
         places = torch.arange(8, dtype=torch.uint8, device=device)
         self._bits = torch.ones(8, dtype=torch.uint8, device=device) << places
         self._neg_inf: dict[torch.dtype, torch.Tensor] = {}
-        self._steps = StepScores(device, num_rows)
+        self._steps = StepScores(num_rows)
         self._packed: torch.Tensor | None = None
         self._unsound: torch.Tensor | None = None  # rows of the last step with NaN that the host has not read yet
         self._tokens = host_buffer((num_rows,), torch.int64, device)
@@ -193,14 +192,14 @@ class DeviceLink:
         self._pack(masks, done, width, dtype)
         packed = self._packed = self._host.to(self.device, non_blocking=True)
         steps = self._steps
-        bound = packed[:, -2:-1].view(torch.float32)
+        rescue_limit = packed[:, -2:-1].view(torch.float32)
         if dtype not in self._neg_inf:
             self._neg_inf[dtype] = torch.full((), -math.inf, dtype=dtype, device=self.device)
         allowed = self._allowed(packed, width)
         out = torch.where(allowed, scores, self._neg_inf[dtype])
         out.nan_to_num_(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
         best, top = steps.add(scores, out)
-        dead = best[:, None] <= bound
+        dead = best[:, None] <= rescue_limit
         out.masked_fill_(allowed & dead, RESCUE)
         if steps.has_ends:
             end = packed[:, self._ends.start : self._ends.start + 1].long()
@@ -209,7 +208,7 @@ class DeviceLink:
         self._unsound = top != top  # NaN where any score is
         if steps.is_mixed:
             self._unsound &= packed[:, -1] == _GUIDED
-        return out if len(masks) == self._num_rows else torch.where(bound.isnan(), scores, out)
+        return out if len(masks) == self._num_rows else torch.where(rescue_limit.isnan(), scores, out)
 
     def _pack(self, masks: Sequence[RowMask], done: Sequence[bool], width: int, dtype: torch.dtype) -> None:
         """Write what the device must know of each row; in most steps only masks have changed."""
@@ -233,13 +232,13 @@ class DeviceLink:
                     sent[row] = flag, ()
                     self._note(row, flag, math.nan, ())
 
-    def _note(self, row: int, flag: int, bound: float, ends: Sequence[int]) -> None:
-        """Write the ends, the bound and the flag of a row."""
+    def _note(self, row: int, flag: int, rescue_limit: float, ends: Sequence[int]) -> None:
+        """Write the ends, the rescue limit and the flag of a row."""
         numbers = self._rows[row]
         numbers[self._ends] = -1
         numbers[self._ends.start : self._ends.start + len(ends)] = ends
-        numbers[-2:-1].view(np.float32)[0], numbers[-1] = bound, flag
-        self._steps.note(row, flag, bound, bool(ends) and ends[0] >= 0)
+        numbers[-2:-1].view(np.float32)[0], numbers[-1] = rescue_limit, flag
+        self._steps.note(row, flag, rescue_limit, bool(ends) and ends[0] >= 0)
 
     def _allowed(self, packed: torch.Tensor, width: int) -> torch.Tensor:
         """Return the masks as bool ``[rows, width]``; no temporary takes more than a byte for each token."""
@@ -250,10 +249,10 @@ class DeviceLink:
     # -- ends and tokens
 
     def ended(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Return which rows the newest tokens or NaN end, bool ``[rows]`` on the device.
+        """Return which rows have ended: by their newest token, by NaN scores, or earlier.
 
         ``input_ids`` int64 ``[rows, length]`` ends with the tokens chosen from the scores that `apply` returned last.
-        Also starts the copy of these tokens to the host.
+        Also starts the copy of these tokens to the host.  The result is bool ``[rows]`` on the device.
         """
         assert self._packed is not None
         assert self._unsound is not None
@@ -294,7 +293,7 @@ class DeviceLink:
         return unsound
 
     def mark(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Return ``tokens`` int64 ``[rows]`` with the effects of the last masks added; only where a row has one."""
+        """Add the effect flags of the last masks to ``tokens`` int64 ``[rows]``.  Call only if some row had a mask."""
         assert self._packed is not None
         assert self._unsound is not None
         best, top = self._steps.last

@@ -26,7 +26,7 @@ _FIELDS = {
     "min_length": "forbids ending before that length, the prompt included",
     "suppress_tokens": "forbids these tokens everywhere",
     "begin_suppress_tokens": "forbids these tokens at the beginning",
-    "bad_words_ids": "forbids these tokens everywhere",
+    "bad_words_ids": "forbids these token sequences everywhere",
     "no_repeat_ngram_size": "forbids what JSON repeats: keys, quotes, separators",
     "encoder_no_repeat_ngram_size": "forbids what the prompt contains",
     "forced_bos_token_id": "forces one token at the beginning",
@@ -49,14 +49,10 @@ def _is_set(value: Any) -> bool:
     return value not in (None, 0, [], {})
 
 
-def _ordinary_eos_ids(config: Any, tokens: SpecialTokens) -> tuple[int, ...]:
-    """Return the ids in ``eos_token_id`` that are not added tokens."""
-    return tuple(i for i in eos_ids(getattr(config, "eos_token_id", None)) if i not in tokens.added)
-
-
 def warn_of_conflicts(config: Any, tokens: SpecialTokens) -> None:
     """Log, once per set of fields, what a generation config can forbid, and ends that guidance cannot prevent."""
-    effects, ends = conflicts(config), _ordinary_eos_ids(config, tokens)
+    effects = conflicts(config)
+    ends = tuple(i for i in eos_ids(getattr(config, "eos_token_id", None)) if i not in tokens.added)
     if effects and tuple(effects) not in _warned:
         _warned.add(tuple(effects))
         fields = "; ".join(f"{name} {effect}" for name, effect in effects.items())

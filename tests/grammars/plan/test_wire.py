@@ -201,6 +201,7 @@ def packed(**changes: Any) -> bytes:
         (b"\xdd\xff\xff\xff\xff", NotMsgpack, "plan: not msgpack"),
         (b"\x91" * 5_000, NotMsgpack, "plan: not msgpack"),
         (b"\xc7\x01\x09x", NotMsgpack, "plan: not msgpack: unknown extension 9"),
+        (msgpack.packb(msgpack.ExtType(2, b"9" * 4_002)), NotMsgpack, "plan: not msgpack: integer of more than 4,000"),
         ("text", NotMsgpack, "plan: str are no bytes"),
         (msgpack.packb([1]), MalformedPlan, "plan: this is msgpack, but no plan; expected what encode_plan returned"),
         (msgpack.packb({"a": 1}), MalformedPlan, "plan: this is msgpack, but no plan"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ import guided
 from grammars.plan.plan import Stops
 from grammars.reasoning.levels import NATIVE_BUDGETS
 from guided.hf.generate.inputs import checked_inputs
-from guided.inspect.trace import _regions
+from guided.inspect.trace import _events, _regions
+from guided.output.message import Message
 from guided.output.trace_records import TokenTrace, Trace, check_trace_file
 from guided.sampling import Sampling
 from guided.state.entry import FRESH
@@ -204,6 +206,14 @@ def test_the_white_space_that_frames_a_marker_belongs_to_it(engine: Any, parts: 
     tokens = [token for text, _ in parts for token in engine.tokenize(text)]
     assert len(tokens) == len(parts)
     assert _regions(tokens, plan, engine, FRESH) == [name for _, name in parts]
+
+
+def test_a_budget_of_no_tokens_has_no_event(engine: Any) -> None:
+    """Found by reading: the last token of reasoning was asked for where there is none."""
+    plan = plan_of(engine, response_format=SCHEMA, reasoning_effort="low")
+    plan = replace(plan, budgets=(replace(plan.budgets[0], max_tokens=0),))
+    tokens = engine.tokenize("<think></think>\n\n{}")
+    assert _events(Message(), plan, _regions(tokens, plan, engine, FRESH)) == {}
 
 
 def test_a_stop_and_a_cut_are_events(demo_guide: Any) -> None:

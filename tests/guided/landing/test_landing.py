@@ -315,7 +315,7 @@ def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(
     state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
     places = LandingSearch(state.plan, engine).places(state)
     refusing: Any = SimpleNamespace(
-        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), ids=list, fits=lambda _: fits,
+        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts=lambda _: fits,
         ends_after=lambda _: False,
     )  # fmt: skip
     effort = Effort(cpu_s=60.0, places=100)
@@ -327,7 +327,7 @@ def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
     state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
     search, looks = LandingSearch(state.plan, engine), []
     refusing: Any = SimpleNamespace(
-        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), ids=list, fits=lambda _: True,
+        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts=lambda _: True,
         ends_after=lambda ids: looks.append(ids),
     )  # fmt: skip
     places, effort = search.places(state), Effort(cpu_s=60.0, places=100)
@@ -426,9 +426,9 @@ def test_the_twin_takes_the_text_of_a_grammar_and_its_markers_as_they_are(engine
         state.commit([token])
     mask = matcher.mask()
     for token in allowed_ids(state.mask()):
-        assert token in mask.ids or mask.bytes >> engine.token_bytes(token)[0] & 1
+        assert token in mask.ids or mask.byte_bits >> engine.token_bytes(token)[0] & 1
     for byte in range(0x80):
-        if mask.bytes >> byte & 1:
+        if mask.byte_bits >> byte & 1:
             assert state.validate(engine.tokens_within(bytes((byte,)))[:1]) == 1
 
 

@@ -133,7 +133,7 @@ def test_an_end_is_near_in_any_text(engine: Engine, name: str, seed: int) -> Non
         state = strayed(plan, engine, chance, steps)
         matcher, places = search.matcher(), search.places(state)
         matcher.feed([symbol for token in state.tokens for symbol in state.regions.symbols(token)])
-        if matcher.mask().bytes.bit_count() < 100:
+        if matcher.mask().byte_bits.bit_count() < 100:
             continue  # no text of a string
         effort = Effort(cpu_s=60.0, places=600)
         tree = search.tree(state, matcher, places.of(state), Classes())

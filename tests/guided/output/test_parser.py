@@ -178,7 +178,7 @@ def test_a_prompt_that_opened_the_block_starts_inside_it(engine: Engine) -> None
     plan = plan_of(engine)
     message = parse(engine, plan, tokens_of(engine, "hm\n</think>\n\nyes"), entry="inside")
     assert (message.reasoning, message.content) == ("hm", "yes")
-    parser = OutputParser(plan, engine, entry="inside", has_opening_space=False)
+    parser = OutputParser(plan, engine, entry="inside", ends_at_marker=True)
     events = [*parser.feed(tokens_of(engine, "\nhm\n</think>\n\nyes")), *parser.finish()]
     assert message_of(events, plan).reasoning == "hm"
     assert parse(engine, plan, tokens_of(engine, "yes"), entry="after").content == "yes"

@@ -182,8 +182,8 @@ def test_an_attribute_with_another_value_is_still_the_opening() -> None:
     plan = compose(Parts(), tokens=engine.tokens, format=format)
     user = [{"role": "user", "content": 'What is <muse budget="7">?'}]
     prompt = template_renderer(template)(user, add_generation_prompt=True, thinking_budget=77777)
-    assert begin_of(plan, engine.tokenize(prompt), engine) == Begin("inside", has_opening_space=True)
-    assert begin_of(plan, engine.tokenize(prompt.rstrip("\n")), engine) == Begin("inside", has_opening_space=False)
+    assert begin_of(plan, engine.tokenize(prompt), engine) == Begin("inside", ends_at_marker=False)
+    assert begin_of(plan, engine.tokenize(prompt.rstrip("\n")), engine) == Begin("inside", ends_at_marker=True)
     assert begin_of(plan, engine.tokenize(prompt + "\n</muse>\n"), engine).entry == "after"
     assert begin_of(plan, engine.tokenize(prompt.split("((assistant))")[0] + "((assistant))"), engine).entry == "fresh"
 
