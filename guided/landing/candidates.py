@@ -270,20 +270,22 @@ def _ends_reasoning(places: PlaceMap, place: AnswerPlace, text: Sequence[int]) -
 def _filled(
     matcher: ByteMatcher, some: Iterable[int], classes: Classes, ends: Sequence[Sequence[int]]
 ) -> list[Candidate]:
-    """The shortest run of one byte after which a string may end, where it may not end after any single byte.
+    """The shortest run of one byte after which a string may end, where that is not the first byte.
 
     A string of a least length may end after each longer run; elsewhere the run ends it as well, but may not be the
-    shortest.
+    shortest.  None where the string may end after one of the bytes and not after another: a run is longer.
     """
     runs: list[tuple[int, ...]] = []
-    some = tuple(some)
+    some = [byte for byte in some if byte != 0x5C]  # an escape is not a run
     classes.spent += FITTED * len(some) * len(ends)
-    if any(matcher.accepts((byte, *end)) for byte in some for end in ends):
+    at_once = [[matcher.accepts((byte, *end)) for byte in some] for end in ends]
+    if any(any(fits) and not all(fits) for fits in at_once):
         return []
-    for byte in some:
-        for size in _RUNS if byte != 0x5C else ():  # an escape is not a run
+    late = [end for end, fits in zip(ends, at_once, strict=True) if not any(fits)]
+    for byte in some if late else ():
+        for size in _RUNS:
             run = (byte,) * matcher.num_accepted((byte,) * size)
-            end = next((end for end in ends if matcher.accepts((*run, *end))), None)
+            end = next((end for end in late if matcher.accepts((*run, *end))), None)
             classes.spent += FITTED * (len(ends) + size / _RUNS[0])
             if end is not None:
                 least = 2 + bisect_left(range(2, len(run)), True, key=lambda at: matcher.accepts((*run[:at], *end)))

@@ -38,5 +38,5 @@ def test_only_the_table_of_a_page_changes(tmp_path: Path) -> None:
     ("name", "script"), [("scores", "json_schema"), ("peers", "json_schema_peers"), ("ratios", "json_schema_ratios")]
 )
 def test_the_page_has_a_place_for_each_table(name: str, script: str) -> None:
-    page = (ROOT / "docs" / "json_schema.md").read_text(encoding="utf-8")
+    page = (ROOT / "benchmarks" / "json_schema.md").read_text(encoding="utf-8")
     assert f"<!-- {name}: written by benchmarks/{script}.py -->\n" in page

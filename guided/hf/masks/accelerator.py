@@ -145,7 +145,7 @@ class DeviceLink:
     The host sends one buffer.  It is rewritten only after the previous step's tokens have arrived.  Per row it holds:
     - the words of its mask, which the engine may write there itself (`lend`), and room for its sentinels,
     - the ids that would end the row, the preferred one first, then -1 up to ``num_ends``,
-    - ``rescue_limit``: a row whose best legal score is no higher is rescued; NaN: no mask,
+    - ``rescue_limit``: a row whose best legal score is not a higher is rescued; NaN: no mask,
     - the flag.
     """
 

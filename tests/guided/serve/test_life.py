@@ -86,7 +86,7 @@ def test_a_client_that_goes_away_before_its_turn_waits_no_more(tiny_guide: Any) 
 
 
 def test_waiting_is_bounded(tiny_guide: Any) -> None:
-    with serving(tiny_guide, max_rows=1, max_waiting=1, max_wait_s=0.4) as live:
+    with serving(tiny_guide, max_rows=1, max_waiting=1, max_wait_s=2.0) as live:
         first = connected(live, LONG)
         wait_until(lambda: live.service.engine.num_rows == 1)
         second = connected(live, {**LONG, "stream": True})
