@@ -115,8 +115,8 @@ class Deltas:
             for j, call in enumerate(message.tool_calls):
                 if (i, j) in self._held:
                     chunks.append(self._chunk(i, {"tool_calls": [{"index": j, **call.to_openai()}]}))
-            rest = logprobs_object(message.logprobs and message.logprobs[sent[i] :], self._token_bytes)
-            chunks.append(self._chunk(i, {}, **end_of(message), logprobs=rest))
+            unsent = logprobs_object(message.logprobs and message.logprobs[sent[i] :], self._token_bytes)
+            chunks.append(self._chunk(i, {}, **end_of(message), logprobs=unsent))
         if chunks:
             chunks[-1] |= extras(messages, ignored)
         if self._with_usage:

@@ -252,6 +252,6 @@ def http_error(error: BaseException) -> tuple[int, dict[str, Any]]:
         error = GuidedError(f"an unexpected {type(error).__name__}", hint="the log of the server has more")
     is_of_messages = isinstance(error, TemplateError) and error.place.startswith("messages")
     like = RequestError if is_of_messages else type(error)
-    status_and_code = getattr(error, "http", None) or next(answer for known, answer in _HTTP if issubclass(like, known))
+    status_and_code = getattr(error, "http", None) or next(answer for cls, answer in _HTTP if issubclass(like, cls))
     status, kind, code = status_and_code
     return status, {"error": {"message": str(error), "type": kind, "param": error.place or None, "code": code}}

@@ -237,8 +237,8 @@ class _Composer:
 
     def _add_rows(self, tool: Tool, section: ToolSection) -> None:
         """Add what the Python type of a tool and the call syntax say of it."""
-        own = SchemaReport((*tool.rows, *unlisted_rows(tool.parameters))).below(pointer(tool))
-        report = SchemaReport((*section.rows(tool), *own.rows))
+        tool_rows = SchemaReport((*tool.rows, *unlisted_rows(tool.parameters))).below(pointer(tool))
+        report = SchemaReport((*section.rows(tool), *tool_rows.rows))
         if report.relaxed and (tool.strict or self.parts.schema_policy == "strict"):
             raise strict_error(report)
         self.tool_rows |= dict.fromkeys(report.rows)

@@ -117,9 +117,9 @@ def _closed(format: Format, markers: Markers) -> tuple[Exit, ...]:
     content = format.content
     if not content.start:
         return (Exit(markers.pieces(content.end), AFTER_CALLS),) if content.end else ()
-    rest = content.end.removeprefix(content.lead_end)
-    is_half = content.lead_start == content.start and bool(content.lead_end) and 0 < len(rest) < len(content.end)
-    return (Exit(markers.pieces(rest), AFTER_CALLS),) if is_half else ()
+    closing = content.end.removeprefix(content.lead_end)
+    is_half = content.lead_start == content.start and bool(content.lead_end) and 0 < len(closing) < len(content.end)
+    return (Exit(markers.pieces(closing), AFTER_CALLS),) if is_half else ()
 
 
 def _into_frames(format: Format, markers: Markers) -> Iterable[Exit]:

@@ -96,7 +96,7 @@ def _json_schema(body: Mapping[str, Any], place: str) -> JsonSchema:
     return JsonSchema(wrapper["schema"], name=str(wrapper.get("name") or ""), strict=strict)
 
 
-def _check_keys(body: Mapping[str, Any], known: set[str], place: str) -> None:
-    unknown = sorted(set(body) - known)
+def _check_keys(body: Mapping[str, Any], allowed_keys: set[str], place: str) -> None:
+    unknown = sorted(set(body) - allowed_keys)
     if unknown:
-        raise RequestError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(known)))
+        raise RequestError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(allowed_keys)))

@@ -25,20 +25,20 @@ def _strip(parts: tuple[Node, ...], written: Pieces) -> list[Node]:
         return [seq(*parts)]
     if not parts:
         return []
-    first, rest, piece = parts[0], parts[1:], written[0]
+    first, parts_after, piece = parts[0], parts[1:], written[0]
     match first:
         case Seq(parts=inner):
-            return _strip((*inner, *rest), written)
+            return _strip((*inner, *parts_after), written)
         case Alt(options=options):
-            return [left for option in options for left in _strip((option, *rest), written)]
+            return [left for option in options for left in _strip((option, *parts_after), written)]
         case Rule(body=body):
-            return _strip((body, *rest), written)
+            return _strip((body, *parts_after), written)
         case Repeat(body=body, least=0, most=1):
-            return _strip((body, *rest), written) + _strip(rest, written)
+            return _strip((body, *parts_after), written) + _strip(parts_after, written)
         case Tokens(ranges=((low, high),), negated=False) if low == high == piece:
-            return _strip(rest, written[1:])
+            return _strip(parts_after, written[1:])
         case Text(text=text) if isinstance(piece, str) and text.startswith(piece):
-            return _strip((Text(text[len(piece) :]), *rest) if text != piece else rest, written[1:])
+            return _strip((Text(text[len(piece) :]), *parts_after) if text != piece else parts_after, written[1:])
         case Text(text=text) if isinstance(piece, str) and piece.startswith(text):
-            return _strip(rest, (piece[len(text) :], *written[1:]))
+            return _strip(parts_after, (piece[len(text) :], *written[1:]))
     return []

@@ -88,10 +88,10 @@ def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _record(kind: type[T], data: Mapping[str, Any], place: str) -> T:
-    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    unknown = sorted(set(data) - known)
+    field_names = {f.name for f in fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(data) - field_names)
     if unknown:
-        raise ModelError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(known)))
+        raise ModelError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(field_names)))
     try:
         return kind(**data)
     except TypeError as error:

@@ -164,7 +164,7 @@ def _calls(renderings: Renderings, calling: Probe, format: Format, writer: _Assi
 
 
 def _with_calls(
-    own: str, entry: str, format: Format, made: list[Call], content: str, reasoning: str
+    turn_text: str, entry: str, format: Format, made: list[Call], content: str, reasoning: str
 ) -> Iterator[GoldenText]:
     form = format.tool_calls
     assert form is not None
@@ -173,6 +173,6 @@ def _with_calls(
     except ToolError:
         return
     lead = written[: written.index(s.NAME)]
-    at = own.find(lead + s.NAME)
+    at = turn_text.find(lead + s.NAME)
     if at >= 0:
-        yield GoldenText(own[:at] + written, entry, reasoning, content, tuple(made))
+        yield GoldenText(turn_text[:at] + written, entry, reasoning, content, tuple(made))

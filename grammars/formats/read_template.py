@@ -183,9 +183,9 @@ class TemplateReading:
     def _without_empty_answer(self, text: str) -> str:
         """A call's text without preceding markers of an empty answer."""
         start = self.reasoning.content_start
-        rest = text.removeprefix(start)
-        closing = self.units.common_prefix(rest, self._content_ends.content_end)
-        return rest[len(closing) :] if start and self.units.markers(closing) else text
+        answer = text.removeprefix(start)
+        closing = self.units.common_prefix(answer, self._content_ends.content_end)
+        return answer[len(closing) :] if start and self.units.markers(closing) else text
 
     def _declared(self) -> ToolCallFormat | None:
         """The format of calls in an example that the prompt shows to the model."""

@@ -132,17 +132,17 @@ def call_ends(
     if end and end in after:
         return CallEnds(after[: after.index(end)], "")
     shared = units.common_prefix(after, middle) if middle is not None else ""
-    rest = after[len(shared) :]
-    markers = units.markers(rest)
+    after_calls = after[len(shared) :]
+    markers = units.markers(after_calls)
     if not markers:
         return CallEnds(after, _next_role(texts, after, units) if content.is_role else "")
     opened = [marker for marker in units.markers(before) if not any(is_pair(marker, m) for m in units.markers(shared))]
     if middle is None and len(markers) == 1 and not any(is_pair(opener, markers[0]) for opener in opened):
-        return CallEnds(shared + rest[: rest.index(markers[0])], markers[0])
+        return CallEnds(shared + after_calls[: after_calls.index(markers[0])], markers[0])
     closing = [i for i, marker in enumerate(markers) if any(is_pair(opener, marker) for opener in opened)]
     if closing:
         last = markers[closing[-1]]
-        cut = len(shared) + rest.index(last) + len(last)
+        cut = len(shared) + after_calls.index(last) + len(last)
         rest_markers = units.markers(after[cut:])
         return CallEnds(after[:cut] if rest_markers else after, rest_markers[0] if rest_markers else "")
     if middle is not None and not _opens_section(before, middle, units):
@@ -179,8 +179,8 @@ def _next_role(texts: CallTexts, after: str, units: Units) -> str:
     """The marker directly after calls that have a result; it opens the next message and so ends this one."""
     if texts.answered is None or after not in texts.answered or s.RESULT not in texts.answered:
         return ""
-    rest = texts.answered[texts.answered.rindex(after) + len(after) :] if after else ""
-    split = units.split(rest.lstrip())
+    next_turn = texts.answered[texts.answered.rindex(after) + len(after) :] if after else ""
+    split = units.split(next_turn.lstrip())
     return split[0] if split and units.is_marker(split[0]) else ""
 
 

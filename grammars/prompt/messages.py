@@ -325,11 +325,11 @@ def _without_system(messages: list[_Message], needs: InputNeeds) -> list[_Messag
     if needs.system_role:
         return messages
     texts = [str(message["content"]) for message in messages if message["role"] in _SYSTEM]
-    rest = [message for message in messages if message["role"] not in _SYSTEM]
+    others = [message for message in messages if message["role"] not in _SYSTEM]
     if not texts:
-        return rest
-    first = next((i for i, message in enumerate(rest) if message["role"] == "user"), None)
+        return others
+    first = next((i for i, message in enumerate(others) if message["role"] == "user"), None)
     if first is None:
-        return [{"role": "user", "content": "\n\n".join(texts)}, *rest]
-    content = "\n\n".join([*texts, rest[first]["content"]])
-    return [*rest[:first], {**rest[first], "content": content}, *rest[first + 1 :]]
+        return [{"role": "user", "content": "\n\n".join(texts)}, *others]
+    content = "\n\n".join([*texts, others[first]["content"]])
+    return [*others[:first], {**others[first], "content": content}, *others[first + 1 :]]

@@ -70,7 +70,7 @@ def _of_term(term: Regular) -> dict[str, Any] | None:
     if term.op == "cat" or term.op == "rep":
         return None
     each = [_of_term(part) for part in term.args]
-    known = [part for part in each if part is not None]
-    if len(known) < len(each):
+    keywords = [part for part in each if part is not None]
+    if len(keywords) < len(each):
         return None
-    return {"not": known[0]} if term.op == "not" else {"allOf" if term.op == "and" else "anyOf": known}
+    return {"not": keywords[0]} if term.op == "not" else {"allOf" if term.op == "and" else "anyOf": keywords}

@@ -203,12 +203,12 @@ class PythonSchema(GenerateJsonSchema):
 
     def _with_keys(self, json_schema: dict[str, Any], schema: Any) -> dict[str, Any]:
         keys = self._key_schema(self.generate_inner(schema["keys_schema"])) if "keys_schema" in schema else None
-        rest = {
+        others = {
             name: value for name, value in json_schema.items() if name not in ("propertyNames", "patternProperties")
         }
         if "patternProperties" in json_schema:  # pydantic's place of a pattern of keys
-            rest["additionalProperties"] = next(iter(json_schema["patternProperties"].values()))
-        return {**rest, "propertyNames": keys} if keys else rest
+            others["additionalProperties"] = next(iter(json_schema["patternProperties"].values()))
+        return {**others, "propertyNames": keys} if keys else others
 
     def _key_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The schema of the keys that are read as values of ``schema``; raises if no key is."""

@@ -160,10 +160,10 @@ def _native(
     before_start, start, _ = framing(form.start)
     _, end, lead = framing(form.end)
     if isinstance(markers.pieces(end)[0], int):
-        rest = seq(markers.any_text(), markers.node(end))
+        inner = seq(markers.any_text(), markers.node(end))
     else:
-        rest = Until("thought", ANY_TEXT, Text(end))
-    body = Rule("thinking", rest, region="reasoning")
+        inner = Until("thought", ANY_TEXT, Text(end))
+    body = Rule("thinking", inner, region="reasoning")
     return ReasoningPart(
         mode,
         block=Rule("reasoning", seq(before_start, markers.node(start), body), region="reasoning"),
@@ -200,18 +200,21 @@ def _strengths(values: tuple[str, ...]) -> list[float]:
     A word beyond the weakest or strongest known one is half a level away from it; where none is known, the values are
     spread evenly from low to high.
     """
-    known = {i: float(_STRENGTH.index(value)) for i, value in enumerate(values) if value in _STRENGTH}
+    strengths = {i: float(_STRENGTH.index(value)) for i, value in enumerate(values) if value in _STRENGTH}
     low, high = float(_STRENGTH.index("low")), float(_STRENGTH.index("high"))
-    if not known:
+    if not strengths:
         step = (high - low) / max(len(values) - 1, 1)
         return [low + step * i for i in range(len(values))]
     out = []
     for i in range(len(values)):
-        below, above = max((k for k in known if k <= i), default=None), min((k for k in known if k >= i), default=None)
+        below, above = (
+            max((k for k in strengths if k <= i), default=None),
+            min((k for k in strengths if k >= i), default=None),
+        )
         if below is None or above is None:
             at = above if below is None else below
             assert at is not None
-            out.append(known[at] + 0.5 * (i - at))
+            out.append(strengths[at] + 0.5 * (i - at))
         else:
-            out.append(known[below] + (known[above] - known[below]) * (i - below) / max(above - below, 1))
+            out.append(strengths[below] + (strengths[above] - strengths[below]) * (i - below) / max(above - below, 1))
     return out

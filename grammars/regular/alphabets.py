@@ -48,8 +48,8 @@ def _letters(term: Regular) -> Ranges:
     """Return a superset of the characters that occur in words of the language."""
     match term.op:
         case "chars":
-            own: Ranges = term.args
-            return own
+            ranges: Ranges = term.args
+            return ranges
         case "words":
             return _merged(tuple((ord(c), ord(c)) for c in set("".join(term.args))))
         case "not":

@@ -137,7 +137,7 @@ def alt(*options: Regular) -> Regular:
     """Return the union of the options."""
     flat: dict[Regular, None] = {}
     ranges: list[tuple[int, int]] = []
-    known: set[str] = set()
+    word_set: set[str] = set()
     for option in options:
         for part in option.args if option.op == "alt" else (option,):
             if part == ALL:
@@ -145,13 +145,13 @@ def alt(*options: Regular) -> Regular:
             if part.op == "chars":
                 ranges.extend(part.args)
             elif part.op == "words":
-                known |= part.args
+                word_set |= part.args
             else:
                 flat[part] = None
     if ranges:
         flat[chars(ranges)] = None
-    if known:
-        flat[words(known)] = None
+    if word_set:
+        flat[words(word_set)] = None
     parts = tuple(flat)
     if len(parts) == 1:
         return parts[0]
@@ -168,8 +168,8 @@ def inter(*parts: Regular) -> Regular:
             if one == NONE:
                 return NONE
             if one.op == "words" or one == EPS:
-                own = one.args if one.op == "words" else frozenset({""})
-                finite = own if finite is None else finite & own
+                part_words = one.args if one.op == "words" else frozenset({""})
+                finite = part_words if finite is None else finite & part_words
             elif one.op == "not" and one.args[0].op == "words":
                 refused |= one.args[0].args
             elif one != ALL:
@@ -181,10 +181,10 @@ def inter(*parts: Regular) -> Regular:
     for one in flat:
         if one.op == "not" and one.args[0] in flat:
             return NONE
-    rest = tuple(flat)
-    if len(rest) == 1:
-        return rest[0]
-    return Regular("and", rest, all(p.nullable for p in rest), False) if rest else ALL
+    kept = tuple(flat)
+    if len(kept) == 1:
+        return kept[0]
+    return Regular("and", kept, all(p.nullable for p in kept), False) if kept else ALL
 
 
 def neg(body: Regular) -> Regular:
@@ -347,7 +347,7 @@ def partial_derivatives(term: Regular, code: int) -> tuple[Regular, ...]:
             return tuple(derivatives)
         case "rep":
             body, least, most = args
-            rest = rep(body, max(least - 1, 0), None if most is None else most - 1)
-            return tuple(cat(after, rest) for after in partial_derivatives(body, code))
+            repeated = rep(body, max(least - 1, 0), None if most is None else most - 1)
+            return tuple(cat(after, repeated) for after in partial_derivatives(body, code))
     after = derive(term, code)
     return () if after == NONE else (after,)

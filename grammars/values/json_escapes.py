@@ -51,9 +51,9 @@ def unfinished_escape(text: bytes) -> bytes:
     """Return the unfinished escape at the end of ``text``; empty if there is none."""
     if b"\\" not in text[-5:]:
         return b""
-    rest = _OTHERS.sub(b"", text)
-    at = rest.find(b"\\")
-    return rest[at:] if at >= 0 else b""
+    tail = _OTHERS.sub(b"", text)
+    at = tail.find(b"\\")
+    return tail[at:] if at >= 0 else b""
 
 
 def split_escape(text: bytes) -> tuple[bytes, bytes]:

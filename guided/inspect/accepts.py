@@ -49,12 +49,12 @@ def acceptance(plan: Plan, text: str, engine: Engine, begin: Begin = FRESH) -> A
     spelled = re.compile(b"|".join(names[::-1])) if names else None
     at = 0
     while at < len(data) and not state.is_stopped:
-        rest = data[at:]
-        matching = [i for name, i in markers if name and rest.startswith(name)]
+        tail = data[at:]
+        matching = [i for name, i in markers if name and tail.startswith(name)]
         words = state.mask()
-        border = spelled.search(rest, 1) if spelled is not None else None
-        before = engine.tokens_within(rest[: border.start()]) if border else []  # none that joins a marker's beginning
-        candidates = [*matching[::-1], *before[::-1], *engine.tokens_within(rest)[::-1]]
+        border = spelled.search(tail, 1) if spelled is not None else None
+        before = engine.tokens_within(tail[: border.start()]) if border else []  # none that joins a marker's beginning
+        candidates = [*matching[::-1], *before[::-1], *engine.tokens_within(tail)[::-1]]
         token = next((i for i in candidates if is_allowed(words, i)), None)
         if token is None:
             break

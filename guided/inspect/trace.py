@@ -95,10 +95,10 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
             continue
         symbols = table.symbols(token)
         spans, position = table.spans(position, symbols)
-        rest = _rest(trailing, symbols)
-        if rest is not None:
+        remaining = _rest(trailing, symbols)
+        if remaining is not None:
             out[-1] = marker_name
-        trailing = rest or b""
+        trailing = remaining or b""
         written += symbols
         for span in spans:
             if span.exit is None:

@@ -127,8 +127,8 @@ class TextForm:
         return {"index": i, "text": text, "finish_reason": None, "logprobs": None}
 
     def _last(self, i: int, message: Message, text: str, sent: int) -> dict[str, Any]:
-        rest = message.logprobs[sent:] if message.logprobs is not None else ()
-        logprobs = self._logprobs(rest) if rest else None
+        unsent = message.logprobs[sent:] if message.logprobs is not None else ()
+        logprobs = self._logprobs(unsent) if unsent else None
         return self._choice(i, text) | end_of(message) | {"logprobs": logprobs}
 
     def _logprobs(self, logprobs: Sequence[TokenLogprob]) -> dict[str, Any]:

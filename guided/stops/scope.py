@@ -148,13 +148,13 @@ class _SpanReader:
     def _after_frame(self, data: bytes, base: int) -> tuple[bytes, int]:
         """Return ``data`` without the framing and its offset; text that differs from the framing is content."""
         frame, done = self._frame, self._framed
-        rest = frame[done:]
-        if len(data) < len(rest) and rest.startswith(data):
+        frame_end = frame[done:]
+        if len(data) < len(frame_end) and frame_end.startswith(data):
             self._framed += len(data)
             return b"", base
         self._frame, self._framed = b"", 0
-        if data.startswith(rest):
-            return data[len(rest) :], base + len(rest)
+        if data.startswith(frame_end):
+            return data[len(frame_end) :], base + len(frame_end)
         return frame[:done] + data, base - done
 
     def _outside_strings(self, data: bytes, base: int) -> None:

@@ -160,9 +160,9 @@ def _with_empty(shape: CallShape, texts: CallTexts, units: Units) -> CallShape |
     """The shape with a special pattern for calls without arguments; None if the template has no such pattern."""
     if texts.none is None or texts.three is None or not texts.none.startswith(shape.before):
         return None
-    rest = texts.none[len(shape.before) :]
-    shared = units.common_suffix(shape.after, rest)
-    closing, written = shape.after[: len(shape.after) - len(shared)], rest[: len(rest) - len(shared)]
+    after_lead = texts.none[len(shape.before) :]
+    shared = units.common_suffix(shape.after, after_lead)
+    closing, written = shape.after[: len(shape.after) - len(shared)], after_lead[: len(after_lead) - len(shared)]
     empty = _named(written)
     if Hole("name") not in empty:
         return None

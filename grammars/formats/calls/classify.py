@@ -37,15 +37,15 @@ def split_wrappers(before: str, after: str, middle: str | None, units: Units) ->
     if middle is None:
         return Wrappers(gap, "", "", before, after, "")
     call_end = units.common_prefix(after, middle)
-    rest = middle[len(call_end) :]
-    call_start = units.common_suffix(before, rest)
+    closing = middle[len(call_end) :]
+    call_start = units.common_suffix(before, closing)
     if not call_start.strip():  # white space between list items belongs to the list
         call_start = ""
     if not call_end.strip():
-        call_end, rest = "", middle
+        call_end, closing = "", middle
     section_start = before[: len(before) - len(call_start)]
     section_end = after[len(call_end) :]
-    between = rest[: len(rest) - len(call_start)]
+    between = closing[: len(closing) - len(call_start)]
     mark = mark_around(call_end)
     if mark and not between and section_start.endswith(mark):
         section_start, call_start = section_start.removesuffix(mark), mark + call_start

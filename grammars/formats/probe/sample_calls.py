@@ -42,7 +42,7 @@ def read_call_texts(
 ) -> CallTexts | None:
     """Render the sample calls; ``strip`` removes a reasoning block from their beginning."""
 
-    def own(*after: dict[str, Any]) -> str | None:
+    def assistant_text(*after: dict[str, Any]) -> str | None:
         rendering = renderings.turn(probe, *after, tools=True)
         if rendering is None or s.NAME not in rendering:
             return None
@@ -51,24 +51,24 @@ def read_call_texts(
     def calling(*calls: tuple[str, Any], **fields: Any) -> dict[str, Any]:
         return renderings.calling(probe, calls, **fields)
 
-    both = own(calling((s.NAME, s.BOTH)))
+    both = assistant_text(calling((s.NAME, s.BOTH)))
     if both is None:
         return None
     first, second = s.BOTH.items()
     turned = renderings.turn(probe, calling((s.ODD_NAME, dict([second, first]))), tools=True)
-    two = own(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {})))
+    two = assistant_text(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {})))
     goes_on = two is not None and s.OTHER_NAME in two
     return CallTexts(
         both=both,
-        word=own(calling((s.NAME, dict([first])))),
-        none=own(calling((s.NAME, {}))),
-        all_types=own(calling((s.NAME, s.ALL_TYPES))),
+        word=assistant_text(calling((s.NAME, dict([first])))),
+        none=assistant_text(calling((s.NAME, {}))),
+        all_types=assistant_text(calling((s.NAME, s.ALL_TYPES))),
         reversed_keys=turned,
         keeps_names=turned is None or s.ODD_NAME in turned,
         two=two,
-        three=own(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {}), (s.NAME, s.BOTH))) if goes_on else None,
+        three=assistant_text(calling((s.NAME, s.BOTH), (s.OTHER_NAME, {}), (s.NAME, s.BOTH))) if goes_on else None,
         with_text=_with_text(renderings, probe),
-        answered=own(calling((s.NAME, s.BOTH)), s.result(call_id=probe.call(s.NAME, {}, 0)["id"])),
+        answered=assistant_text(calling((s.NAME, s.BOTH)), s.result(call_id=probe.call(s.NAME, {}, 0)["id"])),
         long_id=_with_long_id(renderings, probe),
     )
 

@@ -63,19 +63,19 @@ def _or_whole_lead(header: str, turn: Turn | None, texts: Sequence[str], units: 
 
     The first of ``texts`` is the prompt.  A lead that closes a marker is not taken: it may be a reasoning block.
     """
-    rest = turn.lead[len(header) :] if turn is not None else ""
-    markers = units.markers(rest)
-    is_frame = bool(markers) or re.search(r"\w", rest) is not None
+    lead_end = turn.lead[len(header) :] if turn is not None else ""
+    markers = units.markers(lead_end)
+    is_frame = bool(markers) or re.search(r"\w", lead_end) is not None
     if turn is None or not is_frame or any(THINKING.search(marker) for marker in markers):
         return header
-    if not _same_ending(turn.lead, texts[0], rest, units):
+    if not _same_ending(turn.lead, texts[0], lead_end, units):
         return header
     openers = {marker for text in texts for marker in units.markers(text)} - set(markers)
     return header if any(is_pair(opener, marker) for opener in openers for marker in markers) else turn.lead
 
 
-def _same_ending(lead: str, prompt: str, rest: str, units: Units) -> bool:
-    """Whether both end with ``rest``, ignoring white space around it."""
-    core = rest.strip()
+def _same_ending(lead: str, prompt: str, lead_end: str, units: Units) -> bool:
+    """Whether both end with ``lead_end``, ignoring white space around it."""
+    core = lead_end.strip()
     shared = units.common_suffix(lead.rstrip(), prompt.rstrip())
     return shared.endswith(core) and bool(core)

@@ -95,10 +95,10 @@ def _reasoning_fields(template: str) -> list[str]:
 def _shown_reasoning(rendering: str | None, reasoning_as: str, with_call: bool) -> Iterator[RenderedReasoning]:
     if rendering is None or s.REASON not in rendering:
         return
-    lead, rest = rendering.split(s.REASON, 1)
-    if re.search(r"\{\s*['\"]type", lead) or (s.NAME if with_call else s.ANSWER) not in rest:
+    lead, after_reasoning = rendering.split(s.REASON, 1)
+    if re.search(r"\{\s*['\"]type", lead) or (s.NAME if with_call else s.ANSWER) not in after_reasoning:
         return  # the message was dumped as data, or the reasoning went somewhere else
-    yield RenderedReasoning(lead, rest, reasoning_as, with_call)
+    yield RenderedReasoning(lead, after_reasoning, reasoning_as, with_call)
 
 
 def _from_renderings(
@@ -135,11 +135,11 @@ def _shared_start(
     shared = units.common_suffix(middle, alone)
     first = next(iter(units.markers(middle)), "")
     if first and first in shared:  # the empty block ends like the full one
-        rest = shared[shared.index(first) + len(first) :]
+        shared_after = shared[shared.index(first) + len(first) :]
         opener = next(iter(units.markers(suffixes.after_header(shown.lead))), "")
-        if opener and opener in rest:
-            return rest[rest.index(opener) :]
-        return rest.lstrip() if units.markers(rest) else ""
+        if opener and opener in shared_after:
+            return shared_after[shared_after.index(opener) :]
+        return shared_after.lstrip() if units.markers(shared_after) else ""
     return shared if units.markers(shared) else ""
 
 

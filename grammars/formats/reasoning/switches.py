@@ -138,8 +138,8 @@ def _also_called(name: str, template: str) -> list[str]:
     """The argument's name and the names of variables computed from it."""
     names = [name]
     for given, value in _SET.findall(template):
-        own = re.compile(rf"(?<![\w.'\"\[])(?:{'|'.join(map(re.escape, names))})\b(?!\s*\()")
-        if given not in names and own.search(value):
+        called = re.compile(rf"(?<![\w.'\"\[])(?:{'|'.join(map(re.escape, names))})\b(?!\s*\()")
+        if given not in names and called.search(value):
             names.append(given)
     return names
 
@@ -192,7 +192,7 @@ def effort_switch(
 
 
 def _levels(
-    renderings: Renderings, probe: Probe, units: Units, name: str, on: Mapping[str, Any], own: Sequence[str]
+    renderings: Renderings, probe: Probe, units: Units, name: str, on: Mapping[str, Any], compared: Sequence[str]
 ) -> tuple[str, ...]:
     def prompt(value: str) -> str | None:
         return renderings.prompt(probe, **{**on, name: value})
@@ -200,7 +200,7 @@ def _levels(
     nonsense = prompt(_NONSENSE)
     if nonsense is not None and _NONSENSE in nonsense:
         return ("low", "medium", "high")
-    words = LEVELS if set(own) <= set(LEVELS) else own
+    words = LEVELS if set(compared) <= set(LEVELS) else compared
     texts = {level: text for level in words if (text := prompt(level)) is not None}
     if nonsense is None:  # the template refuses unknown values
         return tuple(texts)

@@ -46,8 +46,8 @@ def has_too_few_values(form: ArrayForm, values: Values) -> bool:
     kinds = [[(count.least, count.item)] for count in form.counts] + [wanted]
     for kind in kinds:
         few = [(least, frozenset() if item is None else values(item)) for least, item in kind if least]
-        known = [(least, of_item) for least, of_item in few if of_item is not None]
-        if sum(least for least, _ in known) > len(frozenset().union(*(of_item for _, of_item in known))):
+        counted = [(least, of_item) for least, of_item in few if of_item is not None]
+        if sum(least for least, _ in counted) > len(frozenset().union(*(of_item for _, of_item in counted))):
             return True
     return False
 
@@ -90,8 +90,8 @@ def _most_before(nodes: Sequence[MemberNode]) -> list[int | None]:
             for edge in node.edges:
                 one = before[at]
                 step = None if one is None else one + 1
-                known = most[edge.target]
-                most[edge.target] = None if step is None or known is None else max(known, step)
+                most_there = most[edge.target]
+                most[edge.target] = None if step is None or most_there is None else max(most_there, step)
         if most == before:
             break
     else:

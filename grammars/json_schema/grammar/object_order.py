@@ -28,11 +28,11 @@ def key_orders(form: ObjectForm, schema_order: list[str]) -> list[list[str]]:
     named = form.required.union(*({f.what for f in c if f.kind in ("has", "lacks")} for c in form.clauses))
     extra = named.difference(form.props)
     late = [key for key in form.late if key in extra]
-    own = [*form.props, *late, *sorted(extra.difference(late))]
+    listed = [*form.props, *late, *sorted(extra.difference(late))]
     rank = {key: i for i, key in enumerate(schema_order)}
-    first = sorted(own, key=lambda key: rank.get(key, len(rank)))
-    written = [key for key in own if form.props.get(key, TRUE) is not None]
-    return [first] if [key for key in first if form.props.get(key, TRUE) is not None] == written else [first, own]
+    first = sorted(listed, key=lambda key: rank.get(key, len(rank)))
+    written = [key for key in listed if form.props.get(key, TRUE) is not None]
+    return [first] if [key for key in first if form.props.get(key, TRUE) is not None] == written else [first, listed]
 
 
 def object_automaton(form: ObjectForm, order: list[str], limit: int) -> MemberAutomaton:
@@ -201,10 +201,10 @@ def _without(clauses: frozenset[Clause], name: str) -> frozenset[Clause] | None:
     for clause in clauses:
         if any(f.kind == "lacks" and f.what == name for f in clause):
             continue
-        rest = frozenset(f for f in clause if f.kind != "has" or f.what != name)
-        if not rest:
+        remaining = frozenset(f for f in clause if f.kind != "has" or f.what != name)
+        if not remaining:
             return None
-        out.add(rest)
+        out.add(remaining)
     return frozenset(out)
 
 
@@ -212,7 +212,7 @@ def _with(clauses: frozenset[Clause], name: str, chosen: list[Conj]) -> frozense
     """The clauses left when the key is written with a value that satisfies ``chosen``."""
     out: set[Clause] = set()
     for clause in clauses:
-        rest: set[Fact] = set()
+        remaining: set[Fact] = set()
         for fact in clause:
             about = fact.what == name if fact.kind in ("has", "lacks") else False
             if fact.kind == "has" and about:
@@ -221,9 +221,9 @@ def _with(clauses: frozenset[Clause], name: str, chosen: list[Conj]) -> frozense
             elif fact.kind == "some" and matches(fact.what, name) and (not fact.value or fact.value in chosen):
                 break
             elif not about:
-                rest.add(fact)
+                remaining.add(fact)
         else:
-            out.add(frozenset(rest))
+            out.add(frozenset(remaining))
     return _counted(frozenset(out), frozenset())
 
 
@@ -233,7 +233,7 @@ def _counted(clauses: frozenset[Clause], satisfied: frozenset[Fact]) -> frozense
     for clause in clauses:
         if not satisfied.isdisjoint(clause):
             continue
-        rest: set[Fact] = set()
+        remaining: set[Fact] = set()
         met = False
         for fact in clause:
             if fact.kind in ("least", "most"):
@@ -241,10 +241,10 @@ def _counted(clauses: frozenset[Clause], satisfied: frozenset[Fact]) -> frozense
                 met = met or (fact.kind == "least" and fact.what <= 0)
                 if fact.what < 0:
                     continue
-            rest.add(fact)
+            remaining.add(fact)
         if met:
             continue
-        if not rest:
+        if not remaining:
             return None
-        out.add(frozenset(rest))
+        out.add(frozenset(remaining))
     return frozenset(out)

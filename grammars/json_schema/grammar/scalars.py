@@ -162,10 +162,10 @@ def finite_values(nonterminal: Nonterminal) -> list[Node] | None:
         listed = numbers.listed()
         if listed.values is None:
             return None
-        for value, own in listed.values:
+        for value, spelling in listed.values:
             if value not in seen:
                 seen.add(value)
-                out.append(_listed([(value, own)]))
+                out.append(_listed([(value, spelling)]))
     if shape.strings != NONE:
         out += [Text(spell(w)) for w in timely(sorted(shape.strings.args))]
     return out

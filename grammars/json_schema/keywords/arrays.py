@@ -27,7 +27,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | 
     ``contains`` evaluates no items in draft 2019-09, but does for validators.
     """
     prefix = tuple(child(place, s, "prefixItems", i) for i, s in enumerate(schema.get("prefixItems", ())))
-    rest = child(place, schema["items"], "items") if "items" in schema else TRUE
+    other_items = child(place, schema["items"], "items") if "items" in schema else TRUE
     counts: tuple[Count, ...] = ()
     contained: tuple[Conj, ...] = ()
     is_ignored = False
@@ -43,7 +43,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | 
             contained = () if is_ignored else (item,)
     return ArrayForm(
         prefix,
-        rest,
+        other_items,
         schema.get("minItems", 0),
         upper_bound(schema, "maxItems"),
         counts,

@@ -165,7 +165,7 @@ def cut_into_cells(patterns: list[KeyPattern], extra: Conj | None) -> ObjectCell
     cells: list[tuple[Regular, Conj | None]] = []
     cuts = 0
     for number, (surely, maybe, value) in enumerate(patterns):
-        own, cut = surely, []
+        key_set, cut = surely, []
         for cell, conj in cells:
             if disjoint(cell, maybe):
                 cut.append((cell, conj))
@@ -180,14 +180,14 @@ def cut_into_cells(patterns: list[KeyPattern], extra: Conj | None) -> ObjectCell
             inside, outside = inter(cell, surely), inter(cell, neg(maybe))
             cut += [(inside, conjoin(conj, value))] if may_hold_keys(inside) else []
             cut += [(outside, conj)] if may_hold_keys(outside) else []
-            own = inter(own, neg(cell))
+            key_set = inter(key_set, neg(cell))
         for before in patterns[:number]:
             if before.surely is not before.maybe:
-                own = inter(own, neg(before.maybe))
-        cells = [*cut, (own, value)] if may_hold_keys(own) else cut
-    rest = neg(alt(*(pattern.maybe for pattern in patterns)))
-    if extra is not None and may_hold_keys(rest):
-        cells.append((rest, extra))
+                key_set = inter(key_set, neg(before.maybe))
+        cells = [*cut, (key_set, value)] if may_hold_keys(key_set) else cut
+    other_keys = neg(alt(*(pattern.maybe for pattern in patterns)))
+    if extra is not None and may_hold_keys(other_keys):
+        cells.append((other_keys, extra))
     return tuple((cell, conj) for cell, conj in cells if conj is not None)
 
 

@@ -71,8 +71,8 @@ _LARGEST = "7976931348623157"  # digits after the point of the largest double, w
 
 def _up_to(digits: str, most: int) -> str:
     """The digits after a point, at most ``most``, of decimals up to the one of these ``digits``, none of which is 0."""
-    first, rest = digits[0], digits[1:]
-    longer = f"(?:{_up_to(rest, most - 1)})?" if rest else ""
+    first, other_digits = digits[0], digits[1:]
+    longer = f"(?:{_up_to(other_digits, most - 1)})?" if other_digits else ""
     return f"[0-{int(first) - 1}][0-9]{{0,{most - 1}}}|{first}{longer}"
 
 

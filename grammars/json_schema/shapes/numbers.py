@@ -202,17 +202,17 @@ def decimal_text(value: Fraction) -> str:
 
 def num_decimals(value: Fraction) -> int | None:
     """The number of digits after the point that ``value`` needs; None if its expansion is infinite."""
-    rest, twos, fives = value.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    return max(twos, fives) if rest == 1 else None
+    cofactor, twos, fives = value.denominator, 0, 0
+    while cofactor % 2 == 0:
+        cofactor, twos = cofactor // 2, twos + 1
+    while cofactor % 5 == 0:
+        cofactor, fives = cofactor // 5, fives + 1
+    return max(twos, fives) if cofactor == 1 else None
 
 
-def spellings(value: Fraction, own: str) -> tuple[str, ...]:
+def spellings(value: Fraction, listed_text: str) -> tuple[str, ...]:
     """The texts that spell ``value``: its own, and without an exponent if it is an integer below 10**22."""
-    texts = [own]
+    texts = [listed_text]
     if value.denominator == 1 and abs(value) < 10**22:
         texts.append(str(value.numerator))
     return tuple(dict.fromkeys(texts))
@@ -270,8 +270,8 @@ def tightened(numbers: Numbers) -> Numbers:
     gaps = tuple(dict.fromkeys(Fraction(s.numerator) for s in numbers.not_steps))  # the whole multiples of each step
     if any((step / gap).denominator == 1 for gap in gaps):
         return Numbers(values=())
-    own = frozenset(v for v in numbers.excluded if v.denominator == 1)
-    out = replace(numbers, steps=(step,) if step != 1 else (), not_steps=gaps, excluded=own)
+    excluded = frozenset(v for v in numbers.excluded if v.denominator == 1)
+    out = replace(numbers, steps=(step,) if step != 1 else (), not_steps=gaps, excluded=excluded)
     if out.low is not None:
         low = _member(out, ceil(out.low / step) * step, step)
         out = replace(out, low=low, low_open=False)
@@ -300,16 +300,16 @@ def as_doubles(numbers: Numbers) -> tuple[Numbers, ...]:
     if numbers.integer is not None or numbers.values is not None:
         return (numbers,)
     far = sorted(v for v in numbers.excluded if abs(v) >= _FAR)
-    rest = _narrowed(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open)
-    if rest == numbers and not far:
+    inner = _narrowed(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open)
+    if inner == numbers and not far:
         return (numbers,)
-    rest = replace(rest, excluded=numbers.excluded - set(far))
+    inner = replace(inner, excluded=numbers.excluded - set(far))
     parts = [replace(numbers, integer=True)]
     for value in far:
         if replace(numbers, excluded=frozenset()).holds(value):
-            parts.append(_narrowed(rest, rest.low, rest.low_open, value, True))
-            rest = _narrowed(rest, value, True, rest.high, rest.high_open)
-    return *parts, rest
+            parts.append(_narrowed(inner, inner.low, inner.low_open, value, True))
+            inner = _narrowed(inner, value, True, inner.high, inner.high_open)
+    return *parts, inner
 
 
 _FAR = 10**13

@@ -35,18 +35,18 @@ def propagate_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
             break
     if most is not None:
         prefix = prefix[:most]
-    rest = form.rest
+    other_items = form.rest
     if most is None or most > len(prefix):
-        if rest is None or is_empty(rest):
+        if other_items is None or is_empty(other_items):
             most = len(prefix)
     else:
-        rest = None
+        other_items = None
     least, counts = form.least, []
     for count in form.counts:
         fixed = _tighten_count(count, most)
         if fixed is None:
             return None
-        if _is_implied(fixed, prefix, rest, most, is_empty):
+        if _is_implied(fixed, prefix, other_items, most, is_empty):
             fixed = Count(TRUE, fixed.least, fixed.most, fixed.start)
         least = max(least, fixed.least + (fixed.start if fixed.least else 0))
         if fixed.item == TRUE and fixed.most is not None:
@@ -56,7 +56,7 @@ def propagate_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
     if most is not None and least > most:
         return None
     unique = () if most is not None and most < 2 else form.unique
-    return ArrayForm(prefix, rest, least, most, tuple(dict.fromkeys(counts)), unique, form.evaluated)
+    return ArrayForm(prefix, other_items, least, most, tuple(dict.fromkeys(counts)), unique, form.evaluated)
 
 
 def _tighten_count(count: Count, most: int | None) -> Count | None:
@@ -72,12 +72,12 @@ def _tighten_count(count: Count, most: int | None) -> Count | None:
 
 
 def _is_implied(
-    count: Count, prefix: tuple[Conj | None, ...], rest: Conj | None, most: int | None, is_empty: IsEmpty
+    count: Count, prefix: tuple[Conj | None, ...], other_items: Conj | None, most: int | None, is_empty: IsEmpty
 ) -> bool:
     """Whether every item that the count looks at satisfies it anyway."""
     if not count.item:
         return True
-    items = [*prefix[count.start :], *((rest,) if most is None or most > len(prefix) else ())]
+    items = [*prefix[count.start :], *((other_items,) if most is None or most > len(prefix) else ())]
     for item in items:
         for literal in count.item:
             wrong = conjoin(item, (-literal,))

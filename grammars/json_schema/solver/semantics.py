@@ -57,9 +57,9 @@ def allowed(solver: Solver, place: Place, tracked: bool) -> Shape:
     closing = [k for k in ("unevaluatedProperties", "unevaluatedItems") if k in schema]
     inner = tracked or bool(closing)
     out = ANYTHING
-    own = "properties" if "properties" in schema else next(iter(schema), "")  # the position of our own keys
+    position = "properties" if "properties" in schema else next(iter(schema), "")  # the position of our own keys
     for keyword in schema:
-        if keyword == own:
+        if keyword == position:
             out = solver.intersect(out, _start(solver, place, schema, notes, inner), place, keyword)
         read = ALLOW.get(keyword)
         if read is not None:

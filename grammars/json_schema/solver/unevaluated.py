@@ -44,13 +44,13 @@ def apply_unevaluated(
     arrays: list[ArrayForm | None] = list(shape.arrays)
     notes: list[ReportRow] = []
     if "unevaluatedProperties" in schema:
-        rest = solver.child(place, schema["unevaluatedProperties"], "unevaluatedProperties")
-        objects = [propagate_object(_close_object(f, rest), solver.is_empty) for f in shape.objects]
-        if rest != TRUE and any(f.evaluated.unknown_keys and not f.evaluated.every_key for f in shape.objects):
+        unevaluated = solver.child(place, schema["unevaluatedProperties"], "unevaluatedProperties")
+        objects = [propagate_object(_close_object(f, unevaluated), solver.is_empty) for f in shape.objects]
+        if unevaluated != TRUE and any(f.evaluated.unknown_keys and not f.evaluated.every_key for f in shape.objects):
             notes.append(ReportRow(place.pointer, "unevaluatedProperties", Outcome.RELAXED, _PATTERN_REASON))
     if "unevaluatedItems" in schema:
-        rest = solver.child(place, schema["unevaluatedItems"], "unevaluatedItems")
-        arrays = [propagate_array(_close_array(solver, place, f, rest), solver.is_empty) for f in shape.arrays]
+        unevaluated = solver.child(place, schema["unevaluatedItems"], "unevaluatedItems")
+        arrays = [propagate_array(_close_array(solver, place, f, unevaluated), solver.is_empty) for f in shape.arrays]
         if any(f.evaluated.ignored_contains and not f.evaluated.every_item for f in shape.arrays):
             notes.append(ReportRow(place.pointer, "unevaluatedItems", Outcome.NARROWED, _CONTAINS_REASON))
     forms, lists = [f for f in objects if f is not None], [f for f in arrays if f is not None]
@@ -61,7 +61,7 @@ def apply_unevaluated(
     return Shape(shape.null, shape.booleans, shape.numbers, shape.strings, tuple(lists), tuple(forms), shape.notes)
 
 
-def _close_object(form: ObjectForm, rest: Conj | None) -> ObjectForm:
+def _close_object(form: ObjectForm, unevaluated: Conj | None) -> ObjectForm:
     evaluated = form.evaluated
     every = replace(evaluated, every_key=True)
     if evaluated.every_key:
@@ -69,7 +69,9 @@ def _close_object(form: ObjectForm, rest: Conj | None) -> ObjectForm:
     if evaluated.unknown_keys:
         return replace(form, evaluated=every)
     props = {
-        key: conj if key in evaluated.keys or any(matches(p, key) for p in evaluated.patterns) else conjoin(conj, rest)
+        key: conj
+        if key in evaluated.keys or any(matches(p, key) for p in evaluated.patterns)
+        else conjoin(conj, unevaluated)
         for key, conj in form.props.items()
     }
     cells: list[tuple[Regular, Conj]] = []
@@ -78,7 +80,7 @@ def _close_object(form: ObjectForm, rest: Conj | None) -> ObjectForm:
         inside, outside = inter(language, looked_at), inter(language, neg(looked_at))
         if evaluated.patterns and may_hold_keys(inside):
             cells.append((inside, conj))
-        closed = conjoin(conj, rest)
+        closed = conjoin(conj, unevaluated)
         if closed is not None and may_hold_keys(outside):
             cells.append((outside, closed))
     return replace(form, props=_with_evaluated_keys(props, form, evaluated), cells=tuple(cells), evaluated=every)
@@ -95,18 +97,18 @@ def _with_evaluated_keys(
     return props
 
 
-def _close_array(solver: Solver, place: Place, form: ArrayForm, rest: Conj | None) -> ArrayForm:
+def _close_array(solver: Solver, place: Place, form: ArrayForm, unevaluated: Conj | None) -> ArrayForm:
     evaluated = form.evaluated
     every = replace(evaluated, every_item=True)
     if evaluated.every_item:
         return form
     if evaluated.contains:
-        options = (*evaluated.contains, *((rest,) if rest is not None else ()))
-        rest = (
+        options = (*evaluated.contains, *((unevaluated,) if unevaluated is not None else ()))
+        unevaluated = (
             TRUE
             if TRUE in options
             else (solver.documents.made(place, Disjunction(options), "unevaluatedItems").number,)
         )
     size = max(len(form.prefix), evaluated.items)
-    prefix = tuple(form.item(i) if i < evaluated.items else conjoin(form.item(i), rest) for i in range(size))
-    return replace(form, prefix=prefix, rest=conjoin(form.rest, rest), evaluated=every)
+    prefix = tuple(form.item(i) if i < evaluated.items else conjoin(form.item(i), unevaluated) for i in range(size))
+    return replace(form, prefix=prefix, rest=conjoin(form.rest, unevaluated), evaluated=every)

@@ -78,15 +78,15 @@ def lowered(tree: Tree, word: Ranges = WORD) -> Regular:
 
 def _written_size(term: Regular) -> int:
     """The parts of a term, shared ones counted at each place."""
-    known: dict[int, int] = {}
+    sizes: dict[int, int] = {}
 
     def size(part: Regular) -> int:
         if part.op in ("chars", "words"):
             return 1
-        if id(part) not in known:
+        if id(part) not in sizes:
             below = part.args[:1] if part.op == "rep" else part.args
-            known[id(part)] = 1 + sum(map(size, below))
-        return known[id(part)]
+            sizes[id(part)] = 1 + sum(map(size, below))
+        return sizes[id(part)]
 
     return size(term)
 
@@ -123,7 +123,7 @@ class _Lowering:
     def whole(self, parts: tuple[Tree, ...], left: Regular) -> Regular:
         """The strings made of ``left``, then ``parts``, then anything."""
         for i, part in enumerate(parts):
-            rest = parts[i + 1 :]
+            following = parts[i + 1 :]
             if not _anyhas(parts[i:], ("lookbehind",)) and not self._settles(part):
                 return self._joined(left, parts[i:])
             self._count()
@@ -131,7 +131,7 @@ class _Lowering:
                 case Regular():
                     left = cat(left, part)
                 case Concatenation(parts=inner):
-                    return self.whole((*inner, *rest), left)
+                    return self.whole((*inner, *following), left)
                 case Boundary(kind="start"):
                     left = EPS if left.nullable else NONE
                 case LookAround(ahead=False, negative=negative, body=body):
@@ -141,13 +141,13 @@ class _Lowering:
                     left = inter(left, neg(before) if negative else before)
                 case LookAround(negative=negative, body=body) if left == EPS:
                     seen = self.whole((body,), EPS)
-                    return inter(neg(seen) if negative else seen, self.whole(rest, left))
+                    return inter(neg(seen) if negative else seen, self.whole(following, left))
                 case Alternation(options=options):
-                    return alt(*(self.whole((option, *rest), left) for option in options))
+                    return alt(*(self.whole((option, *following), left) for option in options))
                 case Repetition(body=body, least=least, most=most):
                     if most is None or most > _MAX_UNROLL:
                         raise NotRegular("an assertion inside a repeat, combined with a look-behind")
-                    return alt(*(self.whole((*(body,) * n, *rest), left) for n in range(least, most + 1)))
+                    return alt(*(self.whole((*(body,) * n, *following), left) for n in range(least, most + 1)))
                 case _:
                     raise NotRegular("a look-behind after a word boundary or a look-ahead")
         return cat(left, ALL)
@@ -182,50 +182,50 @@ class _Lowering:
             language = self.known[key] = self._suffix(parts[0], parts[1:], before)
         return language
 
-    def _suffix(self, part: Tree, rest: tuple[Tree, ...], before: _Before) -> Regular:
+    def _suffix(self, part: Tree, following: tuple[Tree, ...], before: _Before) -> Regular:
         match part:
             case Regular():
-                return self._after_regular(part, rest, before)
+                return self._after_regular(part, following, before)
             case Concatenation(parts=inner):
-                return self.suffix((*inner, *rest), before)
+                return self.suffix((*inner, *following), before)
             case Alternation(options=options):
-                return alt(*(self.suffix((option, *rest), before) for option in options))
+                return alt(*(self.suffix((option, *following), before) for option in options))
             case Boundary(kind="start"):
-                return self.suffix(rest, before) if before is _Before.START else NONE
+                return self.suffix(following, before) if before is _Before.START else NONE
             case Boundary(kind="end"):
-                return EPS if self.suffix(rest, before).nullable else NONE
+                return EPS if self.suffix(following, before).nullable else NONE
             case Boundary(kind=kind):
                 is_border = kind == "word"
                 begins = self.begins_word if is_border != (before is _Before.WORD) else neg(self.begins_word)
-                return inter(self.suffix(rest, before), begins)
+                return inter(self.suffix(following, before), begins)
             case LookAround(ahead=True, negative=negative, body=body):
                 seen = self.suffix((body,), before)
-                return inter(neg(seen) if negative else seen, self.suffix(rest, before))
+                return inter(neg(seen) if negative else seen, self.suffix(following, before))
             case Repetition():
-                return self._repeated(part, rest, before)
+                return self._repeated(part, following, before)
         raise NotRegular("a look-behind inside another assertion")
 
-    def _after_regular(self, part: Regular, rest: tuple[Tree, ...], before: _Before) -> Regular:
-        if not _anyhas(rest, _LEFT_CONTEXT):
-            return cat(part, self.suffix(rest, before))
-        out = [self.suffix(rest, before)] if part.nullable else []
+    def _after_regular(self, part: Regular, following: tuple[Tree, ...], before: _Before) -> Regular:
+        if not _anyhas(following, _LEFT_CONTEXT):
+            return cat(part, self.suffix(following, before))
+        out = [self.suffix(following, before)] if part.nullable else []
         kinds = (_Before.WORD, _Before.OTHER)
-        return alt(*out, *(cat(inter(part, self.ends[kind]), self.suffix(rest, kind)) for kind in kinds))
+        return alt(*out, *(cat(inter(part, self.ends[kind]), self.suffix(following, kind)) for kind in kinds))
 
-    def _repeated(self, part: Repetition, rest: tuple[Tree, ...], before: _Before) -> Regular:
+    def _repeated(self, part: Repetition, following: tuple[Tree, ...], before: _Before) -> Regular:
         body, least, most = part.body, part.least, part.most
         tempered = self._tempered(body)
-        if tempered is not None and self.suffix(rest, before) == EPS:
+        if tempered is not None and self.suffix(following, before) == EPS:
             step, forbidden = tempered  # ((?!A)C)*$: no A begins anywhere in what is read
             return inter(rep(step, least, most), neg(cat(ALL, forbidden)))
         if most is not None and most <= _MAX_UNROLL:
-            return alt(*(self.suffix((*(body,) * n, *rest), before) for n in range(least, most + 1)))
-        if least == 0 and not rest:
+            return alt(*(self.suffix((*(body,) * n, *following), before) for n in range(least, most + 1)))
+        if least == 0 and not following:
             return ALL
         if least <= 1 and not has(body, ("word", "no word", "end", "lookbehind", "lookahead")):
             later = Repetition(_without_start(body), 0, None if most is None else most - 1)
-            once = self.suffix((body, plain(later), *rest), before)
-            return alt(once, self.suffix(rest, before)) if least == 0 else once
+            once = self.suffix((body, plain(later), *following), before)
+            return alt(once, self.suffix(following, before)) if least == 0 else once
         raise NotRegular("an assertion inside an unbounded repeat")
 
     def _tempered(self, body: Tree) -> tuple[Regular, Regular] | None:

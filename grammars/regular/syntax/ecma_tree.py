@@ -100,7 +100,7 @@ def tree_rep(body: Tree, least: int, most: int | None) -> Tree:
 
 def tree_alt(options: Sequence[Tree]) -> Tree:
     plain = [o for o in options if isinstance(o, Regular)]
-    rest = [o for o in options if not isinstance(o, Regular)]
-    if not rest:
+    trees = [o for o in options if not isinstance(o, Regular)]
+    if not trees:
         return alt(*plain)
-    return Alternation((*rest, alt(*plain)) if plain else tuple(rest)) if len(options) > 1 else options[0]
+    return Alternation((*trees, alt(*plain)) if plain else tuple(trees)) if len(options) > 1 else options[0]

@@ -30,13 +30,13 @@ def written(term: Regular, *, named: bool = False) -> str:
 @lru_cache(maxsize=1_000)
 def _class(ranges: Ranges, named: bool) -> str:
     kept = ranges_minus(ranges, SURROGATES)
-    rest = ranges_minus(ranges_minus(EVERY, SURROGATES), kept)
-    if not rest:
+    others = ranges_minus(ranges_minus(EVERY, SURROGATES), kept)
+    if not others:
         return r"[\s\S]"
     if not kept:
         return r"[^\s\S]"
     if kept[-1][1] == EVERY[-1][1]:
-        members = _members(rest, named)
+        members = _members(others, named)
         return members.replace("p", "P", 1) if _ONE_NAME.fullmatch(members) else f"[^{members}]"
     if len(kept) == 1 and kept[0][0] == kept[0][1]:
         return _spelled(chr(kept[0][0]), _SYNTAX)

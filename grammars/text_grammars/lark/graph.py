@@ -63,13 +63,13 @@ def components(uses: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return groups
 
 
-def reachable_bits(own: Mapping[str, int], leads_to: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """Return for each node the bits of ``own`` of all nodes that it reaches, itself included."""
+def reachable_bits(own_bits: Mapping[str, int], leads_to: Mapping[str, Collection[str]]) -> dict[str, int]:
+    """Return for each node the bits of ``own_bits`` of all nodes that it reaches, itself included."""
     out: dict[str, int] = {}
     for group in components(leads_to):
         bits = 0
         for node in group:
-            bits |= own.get(node, 0)
+            bits |= own_bits.get(node, 0)
             for other in leads_to[node]:
                 bits |= out.get(other, 0)  # nodes of this group are not in it yet
         out.update(dict.fromkeys(group, bits))

@@ -156,11 +156,11 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
         if not bits or (bits & END and then is None):
             return True
         if (number, bits) not in ends:
-            own = languages.of(lexeme)
-            if own is None or (own.plain and own != NONE and is_finite(own)):  # a longest word cannot be continued
+            term = languages.of(lexeme)
+            if term is None or (term.plain and term != NONE and is_finite(term)):  # a longest word cannot be continued
                 return ends.setdefault((number, bits), True)
             follower = follower_of(bits)
-            ends[number, bits] = follower is None or _can_end(own, follower, work)
+            ends[number, bits] = follower is None or _can_end(term, follower, work)
         return ends[number, bits]
 
     try:

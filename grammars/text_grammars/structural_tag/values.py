@@ -28,10 +28,10 @@ def read_format(value: Any, kind: str, place: str) -> Mapping[str, Any]:
     return body
 
 
-def only_keys(body: Mapping[str, Any], known: AbstractSet[str], place: str) -> None:
-    unknown = sorted(set(body) - known)
+def only_keys(body: Mapping[str, Any], allowed_keys: AbstractSet[str], place: str) -> None:
+    unknown = sorted(set(body) - allowed_keys)
     if unknown:
-        raise GrammarError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(known)))
+        raise GrammarError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(allowed_keys)))
 
 
 def read_list(value: Any, place: str, *, empty: bool = False) -> Sequence[Any]:

@@ -190,11 +190,11 @@ def _option(parameter: Parameter, kind: str) -> Parameter:
     while isinstance(schema, Mapping):
         union = next((key for key in ("anyOf", "oneOf") if key in schema), "")
         some = [option for option in schema.get(union, ()) if kind in types(option, parameter.root)]
-        rest = {key: value for key, value in schema.items() if key != union}
+        others = {key: value for key, value in schema.items() if key != union}
         inner = resolve(some[0], parameter.root) if len(some) == 1 else None
-        if not isinstance(inner, Mapping) or rest.keys() & inner.keys() - _ANNOTATIONS:
+        if not isinstance(inner, Mapping) or others.keys() & inner.keys() - _ANNOTATIONS:
             break
-        schema = {**rest, **inner}
+        schema = {**others, **inner}
     return replace(parameter, schema=schema)
 
 

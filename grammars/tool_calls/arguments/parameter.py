@@ -96,8 +96,8 @@ class Signature:
 
     def in_order(self, arguments: Mapping[str, Any]) -> list[str]:
         """The keys of ``arguments``: first those that the tool names, in the tool's order, then the others."""
-        known = [parameter.key for parameter in self.parameters if parameter.key in arguments]
-        return known + [key for key in arguments if key not in known]
+        in_signature = [parameter.key for parameter in self.parameters if parameter.key in arguments]
+        return in_signature + [key for key in arguments if key not in in_signature]
 
 
 ANYTHING = Signature((), Parameter("", True, {}, is_extra=True))

@@ -29,11 +29,11 @@ def ended(language: Regular, end: str, markers: Markers, *, name: str = "value")
     language = without_end(language, end, markers)
     pieces = markers.pieces(end)
     head = pieces[0] if pieces and isinstance(pieces[0], str) else ""
-    rest = markers.node(end[len(head) :])
+    tail = markers.node(end[len(head) :])
     if not head:
-        return seq(markers.any_text() if language == ALL else Lexeme(name, raw_node(language)), rest)
+        return seq(markers.any_text() if language == ALL else Lexeme(name, raw_node(language)), tail)
     if len(pieces) > 1:  # a token follows and ends the text, so the text may contain the head
-        return seq(Lexeme(name, seq(raw_node(language), Text(head))), rest)
+        return seq(Lexeme(name, seq(raw_node(language), Text(head))), tail)
     if language.op == "words":
         return Lexeme(name, seq(raw_node(language), Text(head)))
     marker = bare(head)

@@ -55,8 +55,8 @@ def resolve(schema: Any, root: Mapping[str, Any]) -> Any:
             target = target.get(step) if isinstance(target, Mapping) else None
         if target is None:
             return {key: value for key, value in schema.items() if key != "$ref"}
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
-        schema = {**target, **rest} if isinstance(target, Mapping) else target
+        siblings = {key: value for key, value in schema.items() if key != "$ref"}
+        schema = {**target, **siblings} if isinstance(target, Mapping) else target
     return True
 
 

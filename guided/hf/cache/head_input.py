@@ -48,7 +48,7 @@ def head_input(model: Any, is_wanted: bool = True) -> Iterator[list[torch.Tensor
 
 def foreign_hooks(*hooks: Mapping[int, Any]) -> list[int]:
     """Return the numbers of the hooks that are neither `head_input`'s nor those with which transformers only reads."""
-    return [n for own in hooks for n, hook in [*own.items()] if getattr(hook, "__module__", "") not in _READERS]
+    return [n for owned in hooks for n, hook in [*owned.items()] if getattr(hook, "__module__", "") not in _READERS]
 
 
 def last_columns(seen: list[torch.Tensor], keep: int) -> torch.Tensor | None:

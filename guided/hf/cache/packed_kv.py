@@ -16,7 +16,7 @@ from guided.hf.masks.transfer import on_device
 __all__ = ["PackedKV"]
 
 
-class _Writer(Cache):
+class _ForwardCache(Cache):
     """The cache of one forward: it stores new states in the rows, from which attention reads them."""
 
     def __init__(self, rows: Sequence[PackedRow]) -> None:
@@ -68,7 +68,7 @@ class PackedKV(CachedRows):
         device = self._forward.device
         index = on_device(kept or [0], torch.long, device)
         logits, _, states = self._forward(
-            on_device([ids], torch.long, device), _Writer(self._rows), index, hidden, attention_mask=self._mask(),
+            on_device([ids], torch.long, device), _ForwardCache(self._rows), index, hidden, attention_mask=self._mask(),
             position_ids=on_device([positions], torch.long, device), **{ARGUMENT: self._rows},
         )  # fmt: skip
         self._append(chunks)

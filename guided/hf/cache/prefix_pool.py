@@ -230,17 +230,17 @@ def model_state(model: Any) -> Any:
     attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
     tensors: list[tuple[int, int]] = []
     changed: list[Any] = [foreign_hooks(of_all_modules._global_forward_hooks, of_all_modules._global_forward_pre_hooks)]
-    for number, own in enumerate(map(vars, _modules(model))):
+    for number, attributes in enumerate(map(vars, _modules(model))):
         tensors += [
             (tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version)
-            for tensor in (*own["_parameters"].values(), *own["_buffers"].values())
+            for tensor in (*attributes["_parameters"].values(), *attributes["_buffers"].values())
             if tensor is not None
         ]
-        if own["_forward_hooks"] or own["_forward_pre_hooks"] or "forward" in own:
-            hooks = foreign_hooks(own["_forward_hooks"], own["_forward_pre_hooks"])
-            changed += [(number, hooks, own.get("forward"))] if hooks or "forward" in own else []
-        if "_disable_adapters" in own:
-            changed.append((number, *(str(own.get(name)) for name in _OF_ADAPTERS)))
+        if attributes["_forward_hooks"] or attributes["_forward_pre_hooks"] or "forward" in attributes:
+            hooks = foreign_hooks(attributes["_forward_hooks"], attributes["_forward_pre_hooks"])
+            changed += [(number, hooks, attributes.get("forward"))] if hooks or "forward" in attributes else []
+        if "_disable_adapters" in attributes:
+            changed.append((number, *(str(attributes.get(name)) for name in _OF_ADAPTERS)))
     kind = model.device.type
     autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
     dtype = str(model.dtype), str(torch.get_autocast_dtype(kind)) if autocast else ""
@@ -249,11 +249,11 @@ def model_state(model: Any) -> Any:
 
 def _modules(model: Any) -> Iterator[Any]:
     """Yield the model and all modules in it; ``model.modules()`` builds names as well and takes three times as long."""
-    rest = [model]
-    while rest:
-        module = rest.pop()
+    unvisited = [model]
+    while unvisited:
+        module = unvisited.pop()
         yield module
-        rest.extend(part for part in module._modules.values() if part is not None)
+        unvisited.extend(part for part in module._modules.values() if part is not None)
 
 
 def checked_cache_bytes(value: object) -> int:

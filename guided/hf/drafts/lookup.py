@@ -146,19 +146,19 @@ class _Row:
 
         ``in_value``: of the prompt, those to the end of a name or number.
         """
-        rest = bytes(self.text[place : place + BYTES * most])
-        name = _NAME.match(word + rest) if in_value and place < self.prompt_size else None
+        following = bytes(self.text[place : place + BYTES * most])
+        name = _NAME.match(word + following) if in_value and place < self.prompt_size else None
         size = name.end() - len(word) if name is not None else -1
-        is_name = 0 <= size < len(rest) and rest[size] != 0x22
+        is_name = 0 <= size < len(following) and following[size] != 0x22
         if is_name:
-            rest, self.name_end = rest[:size], len(self.text) + size
-        tokens = self._tokens(word + rest)
+            following, self.name_end = following[:size], len(self.text) + size
+        tokens = self._tokens(word + following)
         size = skipped = 0
         while size < len(word):
             size += len(self._engine.token_bytes(tokens[skipped]))
             skipped += 1
-        tokens = tokens[skipped:] if size == len(word) else self._tokens(rest)
-        if place + len(rest) < len(self.text) and not is_name:
+        tokens = tokens[skipped:] if size == len(word) else self._tokens(following)
+        if place + len(following) < len(self.text) and not is_name:
             tokens = tokens[:-1]  # it may be cut
         return tokens[:most]
 

@@ -49,16 +49,16 @@ def _narrowed(row: RowSequence, scores: torch.Tensor, numbers: list[int]) -> tor
     """
     assert row.landing is not None
     effort = row.landing.step_effort()
-    *ids, own, num_left, is_choice = numbers
+    *ids, best_token, num_left, is_choice = numbers
     ids = ids[:num_left]
-    safe = [i for i in ids if row.lands(i, effort, is_own=i == own)]
+    safe = [i for i in ids if row.lands(i, effort, is_own=i == best_token)]
     # The path's next token is one of many: it stays only where nothing else is left.  Tokens that were not tried are
     # masked, also if all that were tried pass.
     nearest = None if safe else row.landing_token()
     if (nearest is None and not safe) or (len(safe) == len(ids) < _TRIED):
         return scores
-    if own not in safe and is_choice:  # drafts are asked about with equal scores: no choice
-        row.note_landing(own)
+    if best_token not in safe and is_choice:  # drafts are asked about with equal scores: no choice
+        row.note_landing(best_token)
     kept = on_device(safe if nearest is None else [nearest], torch.long, scores.device)
     out = torch.full_like(scores, -torch.inf)
     left = scores[kept]

@@ -47,8 +47,8 @@ class Prompts:
         )
 
     def _fit_rows(self, num_rows: int) -> bool:
-        expand, rest = divmod(num_rows, self.number or num_rows)
-        return rest == 0 and expand == (self.expand or expand or 1)
+        expand, remainder = divmod(num_rows, self.number or num_rows)
+        return remainder == 0 and expand == (self.expand or expand or 1)
 
     def refuse(self, ids: Ids) -> None:
         """Raise the `PlanError` that says why these rows do not `fit`."""

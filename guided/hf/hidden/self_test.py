@@ -49,13 +49,13 @@ def _fault(model: Any) -> str:
         embeddings = model.get_input_embeddings().weight
         size = embeddings.shape[0]
         ids = torch.arange(size // 4, size // 4 + 6, device=embeddings.device)[None] % size
-        own, seen = _states(model, ids)
+        computed, seen = _states(model, ids)
         _, early = _states(model, ids[:, :4])
     except torch.OutOfMemoryError:
         raise  # it says nothing of the model
     except Exception as error:  # models may raise anything: it is the answer
         return f"its states cannot be seen ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
-    if seen.shape != own.shape or not _difference(seen, own) <= 1e-5:
+    if seen.shape != computed.shape or not _difference(seen, computed) <= 1e-5:
         return "what enters its output embeddings is not its last hidden state"
     if not _difference(early, seen[:, :4]) <= _MOST_NOISE.get(model.dtype, _MOST_NOISE_IN_HALF):
         return "it is not a decoder: its states change with the tokens that follow"

@@ -55,14 +55,14 @@ def choice_probabilities(context: ModelContext, prompt_ids: Sequence[int], plan:
 def _written(text: str, engine: Engine) -> list[int]:
     """Tokenize ``text``; where it spells a marker, take the longest ordinary token at its start, then go on."""
     out: list[int] = []
-    rest = text.encode("utf-8")
-    while rest:
-        ids = engine.ll_tokenizer.tokenize_bytes(rest)
+    unwritten = text.encode("utf-8")
+    while unwritten:
+        ids = engine.ll_tokenizer.tokenize_bytes(unwritten)
         whole = next((i for i, token in enumerate(ids) if token in engine.tokens.marker_ids), len(ids))
         out += ids[:whole]
-        rest = rest[sum(len(engine.token_bytes(token)) for token in ids[:whole]) :]
-        if rest:
-            pieces = engine.tokens_within(rest[: len(engine.token_bytes(ids[whole]))])
+        unwritten = unwritten[sum(len(engine.token_bytes(token)) for token in ids[:whole]) :]
+        if unwritten:
+            pieces = engine.tokens_within(unwritten[: len(engine.token_bytes(ids[whole]))])
             if not pieces:
                 raise RequestError(
                     f"{shown(text)} cannot be written without its marker",
@@ -70,7 +70,7 @@ def _written(text: str, engine: Engine) -> list[int]:
                     expected="text",
                 )
             out.append(pieces[-1])
-            rest = rest[len(engine.token_bytes(pieces[-1])) :]
+            unwritten = unwritten[len(engine.token_bytes(pieces[-1])) :]
     return out
 
 

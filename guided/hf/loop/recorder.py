@@ -131,8 +131,8 @@ def _top(scores: torch.Tensor, num_top: int) -> tuple[torch.Tensor, torch.Tensor
         return values, ids
     blocks = scores[:, :whole].unflatten(-1, (-1, _BLOCK)).amax(dim=-1).topk(num_top, dim=-1).indices
     ids = (blocks[:, :, None] * _BLOCK + torch.arange(_BLOCK, device=scores.device)).flatten(1)
-    rest = torch.arange(whole, scores.shape[-1], device=scores.device).expand(len(scores), -1)
-    ids = torch.cat([ids, rest], dim=-1)
+    sentinels = torch.arange(whole, scores.shape[-1], device=scores.device).expand(len(scores), -1)
+    ids = torch.cat([ids, sentinels], dim=-1)
     values, best = scores.gather(-1, ids).topk(num_top, dim=-1)
     return values, ids.gather(-1, best)
 

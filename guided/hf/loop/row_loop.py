@@ -209,18 +209,18 @@ class RowLoop:
     def _goes_on_in_draft(self, place: int) -> bool:
         """Whether the row has written tokens of its draft, so that these logits predict more; else drop the rest."""
         row = self._active[place]
-        new, rest = row.pending, row.draft.tokens[row.num_right :]
-        if not rest:
+        new, drafted = row.pending, row.draft.tokens[row.num_right :]
+        if not drafted:
             self._finish_draft(row)
             return False
-        if new and new == rest[: len(new)] and (row.num_unrecorded or not row.is_done):
+        if new and new == drafted[: len(new)] and (row.num_unrecorded or not row.is_done):
             row.num_right += len(new)
             row.column += len(new)
             return True
-        same = next((i for i, pair in enumerate(zip(new, rest, strict=False)) if pair[0] != pair[1]), len(new))
-        same = 0 if row.num_unrecorded else min(same, len(rest))
+        same = next((i for i, pair in enumerate(zip(new, drafted, strict=False)) if pair[0] != pair[1]), len(new))
+        same = 0 if row.num_unrecorded else min(same, len(drafted))
         assert not isinstance(self.cache, StepKV)
-        self.cache.crop(place, len(self.cache.ids[place]) - len(rest) + same)
+        self.cache.crop(place, len(self.cache.ids[place]) - len(drafted) + same)
         row.num_right += same
         row.pending = new[same:]
         self._finish_draft(row)

@@ -72,11 +72,11 @@ class TokenizerFiles:
         special = dict.fromkeys((*self.named.values(), *(text for token in extra if (text := _text(token)))))
         tokens = [AddedToken(**_fields(value)) for _, value in sorted(listed.items(), key=lambda entry: int(entry[0]))]
         tokens += [AddedToken(text, special=text in special) for text, _ in sorted(older.items(), key=lambda e: e[1])]
-        known = {repr(token) for token in self.added_tokens_decoder.values()}
-        self.backend_tokenizer.add_tokens([token for token in tokens if repr(token) not in known])
-        known = {token.content for token in self.added_tokens_decoder.values() if token.special}
+        added = {repr(token) for token in self.added_tokens_decoder.values()}
+        self.backend_tokenizer.add_tokens([token for token in tokens if repr(token) not in added])
+        added = {token.content for token in self.added_tokens_decoder.values() if token.special}
         self.backend_tokenizer.add_special_tokens(
-            [AddedToken(text, special=True, normalized=False) for text in special if text not in known]
+            [AddedToken(text, special=True, normalized=False) for text in special if text not in added]
         )
 
     @property
