@@ -13,7 +13,7 @@ import torch
 import guided
 from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
-from tests.cases import seeds
+from tests.cases import seeds, slow_where
 
 CHATS = ["Who is it?", "List them, please."]
 MODES = {"enum": ["on", "off", "by night"]}
@@ -70,7 +70,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("seed", seeds(20, default=1))
 @pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("name", slow_where(lambda name: name not in ("call", "choice"), REQUESTS))
 def test_in_generate(tiny_guide: Any, name: str, search: str, seed: int) -> None:
     plans = [tiny_guide.plan(**REQUESTS[name])]
     inputs = checked_inputs(tiny_guide.context, [f"{CHATS[seed % 2]} {seed}"], plans)

@@ -14,6 +14,7 @@ from guided.bitmask import allocate_bitmask
 from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
+from tests.cases import slow_where
 from tests.judges.generation import CHATS, plan_of
 
 MODE = ("two thousand steps", "right", "about 30 bytes a token of our own; reported by Session.memory()")
@@ -48,7 +49,7 @@ def test_a_state_grows_by_its_tokens_alone(tiny_guide: Any) -> None:
 
 
 @pytest.mark.parametrize("format", [LONG, None], ids=["array", "free text"])
-@pytest.mark.parametrize("num_tokens", [500, 1000, 1900])
+@pytest.mark.parametrize("num_tokens", slow_where(lambda num_tokens: num_tokens != 1000, [500, 1000, 1900]))
 def test_bytes_per_token_are_those_of_the_page(tiny_guide: Any, format: Any, num_tokens: int) -> None:
     """The row's own 16, and 8 of the call's history, which grows by halves."""
     plan = tiny_guide.plan(response_format=format)
