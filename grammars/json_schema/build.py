@@ -190,7 +190,7 @@ def _compile(solver: MemoisedSolver, wanted: _Wanted) -> Built:
     place = solver.documents.target(root, "#" + quote(start)) if start else root
     conj = solver.child(place, place.schema)
     if conj is None:
-        raise Unsatisfiable("no value satisfies false", pointer=start)
+        raise Unsatisfiable("unsatisfiable: no value satisfies false", pointer=start)
     nonterminals = explore(solver, wanted.spelling, conj)
     emitted = emit(nonterminals, wanted.digits)
     unique = unique_rows(nonterminals, emitted.watched, watch=watch)

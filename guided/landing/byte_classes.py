@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from guided.landing.byte_twin import ByteMask, ByteMatcher, Outcome
+from guided.landing.byte_twin import ByteMask, ByteMatcher, Lookahead
 
 __all__ = ["FEW", "FITTED", "FREE_TEXT", "SEEN", "Classes", "bytes_of", "set_of"]
 
@@ -23,7 +23,7 @@ _PRINTABLE = bytes((*range(0x61, 0x7B), *range(0x20, 0x61), *range(0x7B, 0x7F), 
 _WORD = b"_ abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
-class Classes(dict[tuple[ByteMask, bytes], dict[Outcome, int]]):
+class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
     """One byte of each class that leads to places alike, by what is seen after it; remembered by the mask before it.
 
     ``spent``: the places that take as long as what has been looked at; a search takes them off its effort.
@@ -38,7 +38,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Outcome, int]]):
             return bytes_of(allowed)
         return tuple(self.looks(matcher, mask, without).values())
 
-    def looks(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> dict[Outcome, int]:
+    def looks(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> dict[Lookahead, int]:
         """Return one byte of each class by what is seen after it."""
         key = (mask, without)
         classes = self.get(key)
@@ -65,7 +65,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Outcome, int]]):
 
         Those for which ``is_surely`` holds do so, whatever is seen after them.
         """
-        plain: dict[int, Outcome | None] = {}
+        plain: dict[int, Lookahead | None] = {}
         for text in texts:
             for rest in self._fitting(text, matcher, mask, written):
                 if is_surely(rest) or (len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain)):
@@ -73,7 +73,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Outcome, int]]):
                     break  # the longest rest ends it surely, and the rest of a text begun is shorter than the text
 
     def leads(
-        self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, plain: dict[int, Outcome | None]
+        self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, plain: dict[int, Lookahead | None]
     ) -> bool:
         """Whether ``text``, which may be written, leads where neither another byte nor as many letters lead, nor stays.
 
@@ -102,7 +102,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Outcome, int]]):
         A text that leads to a place like the one before it is a part of a longer word, or closes one bracket of many.
         """
         here, looks = matcher.outcome(b""), self.looks(matcher, mask)
-        seen: set[Outcome] = set()
+        seen: set[Lookahead] = set()
         for text in texts:
             rest = next(self._fitting(text, matcher, mask, written), None)
             if rest is None:

@@ -19,7 +19,7 @@ from grammars.plan.plan import Plan
 from guided.engine.engine import Engine, compile_grammar
 from guided.tracking.regions import FIRST_MARKER
 
-__all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Outcome"]
+__all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Lookahead"]
 
 #: Special ids further apart than this are read from the mask in separate slices.
 _MAX_GAP = 1_024
@@ -37,7 +37,7 @@ class ByteMask(NamedTuple):
         return bool(self.byte_bits >> symbol & 1) if symbol < FIRST_MARKER else symbol - FIRST_MARKER in self.ids
 
 
-class Outcome(NamedTuple):
+class Lookahead(NamedTuple):
     """The mask after some symbols, and the bytes forced next, as the engine writes them."""
 
     mask: ByteMask
@@ -162,15 +162,15 @@ class ByteMatcher:
             symbols += [FIRST_MARKER + int(part)] if i % 2 else part
         return symbols
 
-    def outcome(self, symbols: Sequence[int]) -> Outcome:
+    def outcome(self, symbols: Sequence[int]) -> Lookahead:
         """Return the mask and forced bytes after ``symbols`` without moving the matcher.
 
         ``symbols`` must be legal here: otherwise the result is empty and the matcher unusable.
         """
         matcher = self._matcher
         if not matcher.consume_tokens(self.to_ids(symbols)):
-            return Outcome(ByteMask(0, ()), b"")
-        outcome = Outcome(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
+            return Lookahead(ByteMask(0, ()), b"")
+        outcome = Lookahead(self._twin.mask(matcher), bytes(matcher.compute_ff_bytes()))
         matcher.rollback(len(symbols))
         return outcome
 

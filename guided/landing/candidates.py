@@ -14,7 +14,7 @@ from grammars.tree.markers import Markers
 from grammars.values.json_scanner import ScanState
 from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, Classes, bytes_of, set_of
-from guided.landing.byte_twin import ByteMask, ByteMatcher, Outcome
+from guided.landing.byte_twin import ByteMask, ByteMatcher, Lookahead
 from guided.landing.known_texts import closing_texts, exit_ids, member_names, rule_rests, string_texts, value_ends
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.tracking.regions import FIRST_MARKER
@@ -136,7 +136,7 @@ class Candidates:
         if region is RegionName.CONTENT and mask.allows(0x61) and 0x61 not in some:
             some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
         extra = _OPTIONAL if rests else 0.0
-        stays = classes.looks(matcher, mask).get(Outcome(mask, b"")) if many > FEW and len(some) > 1 else None
+        stays = classes.looks(matcher, mask).get(Lookahead(mask, b"")) if many > FEW and len(some) > 1 else None
         singles = (Candidate((byte,), extra=extra + _STAYS * (byte == stays)) for byte in some)
         return [*candidates, *rests, *singles]
 
@@ -215,7 +215,7 @@ class Candidates:
     ) -> list[Candidate]:
         """Return the rests of words of patterns and of arguments that lead to one of ``ends``, where no byte may."""
         candidates: list[Candidate] = []
-        plain: dict[int, Outcome | None] = {}
+        plain: dict[int, Lookahead | None] = {}
         for word, some in self._words:
             left = [end for end in some if end in ends]
             rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(left))

@@ -376,7 +376,7 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
     nonterminals.propagate_costs()
     if nonterminals[start].cost >= INFINITE and nonterminals.too_few_values:
         raise Unsatisfiable(
-            "more different items are wanted than there are values",
+            "unsatisfiable: more different items are wanted than there are values",
             pointer=nonterminals.too_few_values[0].pointer,
             keyword="uniqueItems",
             hint="ask for fewer items, or leave out uniqueItems",
@@ -399,5 +399,5 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
             hint = (
                 f"{', '.join(map(repr, lost[:3]))} {'is' if len(lost) == 1 else 'are'} required, not among properties"
             )
-        raise Unsatisfiable("no value satisfies it", pointer=pointer, hint=hint)
+        raise Unsatisfiable("unsatisfiable: no value satisfies it", pointer=pointer, hint=hint)
     return nonterminals

@@ -106,7 +106,7 @@ class MemoisedSolver:
                 return TRUE if target.schema else None
             if target.number in seen:
                 raise Unsatisfiable(
-                    "a reference leads only to itself",
+                    "unsatisfiable: a reference leads only to itself",
                     pointer=place.pointer,
                     keyword=keyword,
                     hint="let the reference lead to a schema with a type",

@@ -182,7 +182,7 @@ def one_of(options: Iterable[Node], parameter: Parameter) -> Node:
     """Return a choice of the options for a parameter's value; raises `SchemaError` without an option."""
     distinct = tuple(options)
     if not distinct:
-        raise SchemaError("no value satisfies it", place=parameter.place)
+        raise SchemaError("unsatisfiable: no value satisfies it", place=parameter.place)
     return alt(*distinct)
 
 

@@ -258,7 +258,7 @@ def test_positional_only_parameters_are_no_tool(tiny_guide: Guide) -> None:
 def test_a_schema_that_cannot_be_kept_names_its_tool(tiny_guide: Guide) -> None:
     good = {"name": "good", "parameters": {"type": "object"}}
     bad = {"name": "bad", "parameters": {"properties": {"x": {"type": "array", "enum": ["a"]}}, "required": ["x"]}}
-    with pytest.raises(SchemaError, match="^/tools/bad/parameters/properties/x: no value satisfies it"):
+    with pytest.raises(SchemaError, match="^/tools/bad/parameters/properties/x: unsatisfiable: no value satisfies it"):
         tiny_guide.plan(tools=[good, bad])
 
 
