@@ -130,7 +130,7 @@ def test_a_required_key_that_is_not_among_the_properties_may_be_any_value_and_is
 def test_a_required_key_that_is_forbidden_is_named(engine: Engine, syntax: str) -> None:
     schema = {"type": "object", "properties": {"a": {}}, "required": ["a", "b"], "additionalProperties": False}
     with pytest.raises(
-        guided.SchemaError, match=r"^response_format: unsatisfiable: no value satisfies it .'b' is required, not among properties"
+        guided.SchemaError, match="^response_format: unsatisfiable: no value satisfies it .'b' is required, not among"
     ):
         plan_of(engine, PLAIN, response_format=guided.JsonSchema(schema))
     inside = {"type": "object", "properties": {"o": schema}, "required": ["o"]}
