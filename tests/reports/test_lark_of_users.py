@@ -164,3 +164,22 @@ def test_where_no_row_is_reported_the_masks_accept_what_lark_s_lexer_accepts(wor
                 break
             rest = rest[len(best) :]
         assert accepts(plan, _ENGINE, text + END) == (greedy and not rest), (source, text)
+
+
+DEAD_OPTION = 'start: %s (A "b" | "x") %s\nA: /[a-z]+/'
+CUSTOM = {"type": "grammar", "grammar": {"syntax": "lark", "definition": DEAD_OPTION % ("", "")}}
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"reasoning_effort": "custom:" + DEAD_OPTION % ("$START_ID", "$END_ID")},
+        {"tools": [{"type": "custom", "custom": {"name": "t", "format": CUSTOM}}], "tool_choice": "required"},
+    ],
+    ids=["effort", "custom tool"],
+)
+def test_an_option_that_never_ends_is_refused_where_no_report_names_it(
+    engine: Engine, parts: dict[str, object]
+) -> None:
+    with pytest.raises(guided.GrammarError, match="line 1, column .*: A can never end"):
+        plan_of(engine, **parts)

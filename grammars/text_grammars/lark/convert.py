@@ -84,11 +84,11 @@ def parse_source(text: Any) -> LarkGrammar:
         raise GrammarError("the grammar is nested too deeply", hint="name the inner parts") from None
 
 
-def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> list[EndlessLexeme]:
+def check_ends(source: LarkGrammar, *, then: Regular | None = None, every_option: bool = False) -> list[EndlessLexeme]:
     """Raise `GrammarError` for a lexeme that nothing can follow, and for a lazy one that may be empty.
 
-    Return those that nothing can follow at one place, while another option is left.  ``then`` is the text
-    after the grammar.
+    Return those that nothing can follow at one place, while another option is left; with ``every_option``, where no
+    report could name them, they are refused as well.  ``then`` is the text after the grammar.
     """
     languages = LexemeLanguages(source)
     for rule in source.definitions:
@@ -103,7 +103,7 @@ def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> list[Endl
             )
     endless = endless_lexemes(source, then=then)
     for lexeme in endless:
-        if not lexeme.is_avoidable:
+        if every_option or not lexeme.is_avoidable:
             raise GrammarError(
                 f"{'' if lexeme.has_text else 'no text ends this grammar: '}"
                 f"{lexeme.shown} can never end: all that may follow it continues it",
