@@ -300,12 +300,12 @@ class LandingControl:
 
     # -- what the budget decided
 
-    def note(self, state: GuidanceState, refused: int) -> None:
-        """Note that the budget decides about the next token, where the model's own is ``refused``."""
+    def note(self, state: GuidanceState, refused: int | None) -> None:
+        """Note that the budget decides about the next token, where the model's own is ``refused``, if it is known."""
         size, marks = state.num_tokens, self.marks
         is_answer = state.region is not RegionName.REASONING
         names = marks.names
-        if is_answer and len(names) < _MOST_NAMES and (name := self._name(state, refused)):
+        if is_answer and refused is not None and len(names) < _MOST_NAMES and (name := self._name(state, refused)):
             names = names if name in dict(names).values() else (*names, (size, name))
         self.marks = Marks(
             size if marks.begun is None else marks.begun,

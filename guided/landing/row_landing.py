@@ -15,6 +15,7 @@ from guided.landing.control import LandingControl, PlanPath, RowLanding
 from guided.landing.effort import Effort
 from guided.landing.growth import growth_bound
 from guided.landing.landing import LandingSearch
+from guided.landing.mask_landing import MaskLanding
 from guided.landing.options import Budgeting
 from guided.landing.path import EndPath
 from guided.state.entry import Begin
@@ -113,11 +114,18 @@ def _plan_path(
 
 
 def row_landing(
-    plan: RowPlan, engine: Engine, begin: Begin, max_tokens: int, budget: Budgeting | None = None
+    plan: RowPlan,
+    engine: Engine,
+    begin: Begin,
+    max_tokens: int,
+    budget: Budgeting | None = None,
+    *,
+    in_masks: bool = False,
 ) -> RowLanding:
     """Return the control of a row of at most ``max_tokens`` tokens; none for a row without a plan.
 
-    Raises `RequestError` where these cannot hold the shortest answer that was found, and ``budget`` says so.
+    ``in_masks``: one that narrows masks.  Raises `RequestError` where these tokens cannot hold the shortest answer that
+    was found, and ``budget`` says so.
     """
     options, must_fit = budget or Budgeting()
     if not isinstance(plan, Plan) or (options is None and not must_fit):
@@ -135,7 +143,8 @@ def row_landing(
         return RowLanding(None, f"the answer may be cut: {note}")
     if plan.stops and _is_stopped(plan, engine, begin, path.tokens or ()):
         return RowLanding(note="the answer may be cut: the shortest answer found contains a stop sequence")
-    return RowLanding(LandingControl(start.path, max_tokens, options))
+    control = MaskLanding if in_masks else LandingControl
+    return RowLanding(control(start.path, max_tokens, options))
 
 
 def _is_stopped(plan: Plan, engine: Engine, begin: Begin, tokens: Sequence[int]) -> bool:

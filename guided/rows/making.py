@@ -25,10 +25,12 @@ def make_row(
     number: int = 0,
     on_error: OnError = "end",
     max_rollbacks: int | None = None,
+    lands_in_masks: bool = False,
 ) -> RowSequence | UnguidedSequence | None:
     """Return the row of ``plan``, None without one; a row that could not be made has failed.
 
-    Its answer ends within ``max_tokens`` as ``budget`` says; None: there is no limit.  A `GuidedError` is raised: the
+    Its answer ends within ``max_tokens`` as ``budget`` says; None: there is no limit.  ``lands_in_masks``: the masks
+    alone see to that, since the host asks nothing else (see `RowSequence.is_landing`).  A `GuidedError` is raised: the
     caller asked for what cannot be made.
     """
     if plan is None:
@@ -36,7 +38,9 @@ def make_row(
     try:
         if isinstance(plan, Stops):
             return UnguidedSequence(plan, engine, row=number)
-        landing = RowLanding() if max_tokens is None else row_landing(plan, engine, begin, max_tokens, budget)
+        landing = RowLanding()
+        if max_tokens is not None:
+            landing = row_landing(plan, engine, begin, max_tokens, budget, in_masks=lands_in_masks)
         return RowSequence(
             plan,
             engine,

@@ -16,6 +16,7 @@ from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.landing.control import Marks, RowLanding
 from guided.landing.effort import Effort
+from guided.landing.mask_landing import MaskLanding
 from guided.rows.alone import alone, contained
 from guided.rows.report import RowReport
 from guided.state.entry import FRESH, Begin
@@ -104,7 +105,8 @@ class RowSequence:
         if self.error is not None or state.is_stopped or (self.stops is not None and self.stops.is_stopped):
             return None
         try:
-            return state.token_mask()
+            mask, landing = state.token_mask(), self.landing
+            return landing.narrowed(state, mask) if isinstance(landing, MaskLanding) else mask
         except BaseException as error:
             self._fail(error)
             return None
