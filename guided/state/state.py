@@ -78,6 +78,10 @@ class GuidanceState:
         """The part of the answer in which the next token begins."""
         return self.regions.name(self._log.position)
 
+    def stays(self) -> list[tuple[RegionName, int]]:
+        """Return the parts of the answer so far, see `CommitLog.stays`; callable from any thread."""
+        return self._log.stays()
+
     @property
     def last_move(self) -> Move:
         """The effect of the last token on the regions, for those who need not follow them again."""

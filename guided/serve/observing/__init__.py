@@ -1,0 +1,1 @@
+"""What a server shows of its requests: records of them, a page, spans."""
