@@ -26,8 +26,8 @@ PATIENCE = 60.0
 
 #: Chromium reads its pipe from file 3, and answers on file 4.
 _START = """
-import os, sys
-read, write = (os.dup(int(number)) for number in sys.argv[1:3])
+import fcntl, os, sys
+read, write = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3])
 os.dup2(read, 3)
 os.dup2(write, 4)
 os.execv(sys.argv[3], sys.argv[3:])
@@ -92,7 +92,7 @@ class Tab:
 
     def open(self, address: str) -> None:
         self.call("Page.navigate", url=address)
-        self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
+        self.wait(f"document.readyState === 'complete' && location.href.startsWith({json.dumps(address)})")
 
     def press(self, key: str, modifiers: int = 0) -> None:
         """Press a named key; ``modifiers``: 2 is Control."""
@@ -128,8 +128,10 @@ def tab() -> Iterator[Tab]:
     read, to = os.pipe()
     back, write = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                   "--disable-background-networking", "--remote-debugging-pipe", f"--user-data-dir={folder}"]  # fmt: skip
+        options = [
+            "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+            "--disable-background-networking", "--remote-debugging-pipe", f"--user-data-dir={folder}",
+        ]  # fmt: skip
         process = subprocess.Popen(
             [sys.executable, "-c", _START, str(read), str(write), CHROMIUM, *options],
             pass_fds=(read, write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
