@@ -99,7 +99,7 @@ class RequestRecord:
         answer, sequence, written = row.answer, row.answer.sequence, len(row.answer.tokens)
         parts = [["content", written]]
         if isinstance(sequence, RowSequence):
-            parts = [[name.value, size] for name, size in sequence.state.stays() if size]
+            parts = [[name.value, size] for name, size in sequence.state.log.stays() if size]
         forced = answer.forced.copy()
         fields: dict[str, Any] = {
             "prompt": answer.prompt_tokens,

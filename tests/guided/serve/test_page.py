@@ -48,7 +48,7 @@ def updates(live: Live, **headers: str) -> Iterator[Iterator[dict[str, Any]]]:
 
 
 def ended(live: Live, **headers: str) -> dict[str, Any]:
-    """What a page shows of the request that ended last."""
+    """Return what a page shows of the request that ended last."""
     live.wait_for_rest()
     with updates(live, **headers) as found:
         request: dict[str, Any] = next(found)["ended"][-1]
