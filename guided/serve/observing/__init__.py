@@ -1,1 +1,1 @@
-"""What a server shows of its requests: records of them, a page, spans."""
+"""Records of the requests of a server, and what shows them: a page, spans."""

@@ -70,7 +70,7 @@ class RequestRecord:
 
     @property
     def state(self) -> str:
-        """Where the request is; of one that has ended its finish reasons, the kind of its error, or ``gone``."""
+        """The phase that it is in; of one that has ended its finish reasons, the kind of its error, or ``gone``."""
         if not self.has("ended"):
             return next((phase for phase, end in _PHASES.items() if not self.has(end)), "")
         if self.messages:
