@@ -86,12 +86,13 @@ def serve(
     )
     write_logs(log_level)
     if otel:
-        if importlib.util.find_spec("opentelemetry") is None:
-            hint = "in a checkout of guided: pip install '.[otel]'"
-            raise GuidedError("tracing needs opentelemetry", place="--otel", hint=hint)
-        from guided.serve.observing.spans import export_spans
+        try:
+            from guided.serve.observing.spans import export_spans
 
-        export_spans()
+            export_spans()
+        except ImportError as error:
+            hint = "in a checkout of guided: pip install '.[otel]'"
+            raise GuidedError(f"tracing needs {error.name}", place="--otel", hint=hint) from None
     say(f"Loading {model or 'the embedded model'} ...")
     began = time.monotonic()
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -60,16 +61,10 @@ class Accepted:
     ends: str = "data: [DONE]\n\n"
 
 
-def ask_chat(planner: Planner, body: dict[str, Any]) -> Accepted:
+def ask_chat(planner: Planner, body: dict[str, Any], *, trace: bool = False) -> Accepted:
     check_roles(body.get("messages"))
-    run = completing(planner, body, trusted=False, ignore_unknown=False, describe=True)
-    return Accepted(run, ChatForm(run), run.is_streamed)
-
-
-def ask_trace(planner: Planner, body: dict[str, Any]) -> Accepted:
-    check_roles(body.get("messages"))
-    run = completing(planner, body, trusted=False, ignore_unknown=False, describe=True, trace=True)
-    return Accepted(run, TraceForm(run), run.is_streamed)
+    run = completing(planner, body, trusted=False, ignore_unknown=False, describe=True, trace=trace)
+    return Accepted(run, TraceForm(run) if trace else ChatForm(run), run.is_streamed)
 
 
 def ask_text(planner: Planner, body: dict[str, Any]) -> Accepted:
@@ -115,7 +110,7 @@ class Endpoints:
         of_page = [
             get("/", self._page, is_open=True),
             get("/v1/live", self._live),
-            post("/v1/trace", ask_trace),
+            post("/v1/trace", partial(ask_chat, trace=True)),
         ]
         return [
             *(of_page if self.service.settings.page else ()),

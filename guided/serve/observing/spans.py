@@ -11,7 +11,6 @@ from opentelemetry.trace import ProxyTracerProvider, SpanKind, Status, StatusCod
 import guided
 from guided.hf.completing import CompletionRun
 from guided.serve.observing.record import RequestRecord
-from special_tokens.errors import RequestError
 
 __all__ = ["Spans", "export_spans"]
 
@@ -74,14 +73,11 @@ def export_spans() -> None:
     """Send spans to the collector that ``OTEL_EXPORTER_OTLP_ENDPOINT`` names, unless the process has a way already."""
     if not isinstance(trace.get_tracer_provider(), ProxyTracerProvider):
         return
-    try:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.resources import Resource
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-    except ImportError as error:
-        hint = "in a checkout of guided: pip install '.[otel]'"
-        raise RequestError(f"exporting spans needs {error.name}", place="--otel", hint=hint) from None
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
     provider = TracerProvider(resource=Resource.create({"service.name": "guided"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(provider)

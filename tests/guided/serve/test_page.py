@@ -323,3 +323,17 @@ def test_in_a_browser_someone_without_the_key_is_asked_for_it(chromium: Tab, tin
         chromium.wait("changed() || document.getElementById('curl').textContent.includes('$GUIDED_API_KEY')")
         assert key not in chromium.run("document.documentElement.innerHTML")
         chromium.open("about:blank")
+
+
+@needs_browser
+def test_in_a_browser_a_long_list_ends_at_a_thousand_rows(chromium: Tab, tiny_guide: Any) -> None:
+    with serving(tiny_guide) as live:
+        for _ in range(1_001):
+            with live.service.records.request(CHAT, "", {}):
+                pass
+        chromium.open(live.address + "/")
+        chromium.wait("document.querySelectorAll('#finished tr').length === 1000")
+        live.post(CHAT, ASK)
+        chromium.wait("document.querySelector('#finished tr').innerText.includes('#1002 ')")
+        assert chromium.run("document.querySelectorAll('#finished tr').length") == 1_000
+        chromium.open("about:blank")
