@@ -158,13 +158,13 @@ class Endpoints:
     # -- answers of the engine
 
     async def _answer(self, request: Request, ask: Callable[[Planner, dict[str, Any]], Accepted]) -> ASGIApp:
-        service = self.service
+        service, arrived = self.service, time.perf_counter()
         service.check_open()
+        data = await read_body(request, service.settings.max_body)
         with ExitStack() as end:
-            route, client = request.scope["route"].path, request.state.client_name
-            record = end.enter_context(service.records.request(route, client, request.headers))
-            data = await read_body(request, service.settings.max_body)
             begun = end.enter_context(service.request())
+            route, client = request.scope["route"].path, request.state.client_name
+            record = end.enter_context(service.records.request(route, client, request.headers, arrived))
             end.callback(lambda: service.metrics.whole.observe(record.mark("ended")))
             asked = await service.planned(lambda: self._accepted(data, ask))
             record.planned(asked.run)

@@ -23,33 +23,29 @@ _MOST_MASKS, _MOST_TEXT = 16, 60
 
 
 class RequestRecord:
-    """One request on ``route``.  ``headers`` may hold the context of a trace that it belongs to.
+    """One request on ``route``, ``arrived`` at this time of the performance counter.
 
-    `mark` and `look` may be called in the engine's thread, all else in the event loop.
+    ``headers`` may hold the context of a trace that it belongs to.  `mark` and `look` may be called in the engine's
+    thread, all else in the event loop.
     """
 
-    def __init__(self, number: int, route: str, client: str = "", headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, number: int, route: str, client: str, headers: Mapping[str, str], arrived: float) -> None:
         self.number = number
         self.route = route
         self.client = client
-        self.headers = headers or {}
-        self.arrived_ns = time.time_ns()
-        self._arrived = time.perf_counter()
+        self.headers = headers
+        self.arrived_ns = time.time_ns() - round(1e9 * (time.perf_counter() - arrived))
+        self._arrived = arrived
         self._times: dict[str, float] = {}
-        self._run: CompletionRun | None = None
         self._legal: list[deque[int]] = []
+        self.run: CompletionRun | None = None  #: as soon as it is planned
         self.messages: Sequence[Message] = ()
         self.error: BaseException | None = None
-
-    @property
-    def run(self) -> CompletionRun | None:
-        """The run of the loop, as soon as it is planned."""
-        return self._run
 
     def planned(self, run: CompletionRun) -> None:
         """Note that the request is planned."""
         self._legal = [deque(maxlen=_MOST_MASKS) for _ in run.generation.answers]
-        self._run = run  # last: the engine's thread may look on
+        self.run = run  # last: the engine's thread may look on
         self.mark("planned")
 
     def mark(self, name: str) -> float:
@@ -62,7 +58,7 @@ class RequestRecord:
 
     def look(self) -> None:
         """Note how many tokens the masks of the rows allow now; in the engine's thread, between two steps."""
-        rows = self._run.generation.loop_rows if self._run is not None and self.has("begun") else ()
+        rows = self.run.generation.loop_rows if self.run is not None and self.has("begun") else ()
         for row, legal in zip(rows, self._legal, strict=False):
             mask = None if row.is_done else row.answer.token_mask()
             if mask is not None:
@@ -84,7 +80,7 @@ class RequestRecord:
 
     def to_json(self, *, shows_text: bool) -> dict[str, Any]:
         """Return the request as JSON values; the text of its answers only where it ``shows_text``."""
-        rows = self._run.generation.loop_rows if self._run is not None else []
+        rows = self.run.generation.loop_rows if self.run is not None else []
         return {
             "number": self.number,
             "route": self.route,
@@ -113,7 +109,7 @@ class RequestRecord:
             "landed": answer.landed,
             "legal": list(legal),
         }
-        if shows_text and self._run is not None:
-            text = b"".join(map(self._run.token_bytes, answer.tokens[-_MOST_TEXT:]))
+        if shows_text and self.run is not None:
+            text = b"".join(map(self.run.token_bytes, answer.tokens[-_MOST_TEXT:]))
             fields["text"] = text.decode("utf-8", "replace")
         return fields

@@ -171,7 +171,7 @@ def test_a_page_that_looks_on_misses_no_token_of_eight_rows(tiny_guide: Any) -> 
 def test_rows_are_looked_at_only_while_a_page_looks_on() -> None:
     looked: list[int] = []
     records = Records()
-    with records.request(CHAT, "", {}) as record:
+    with records.request(CHAT, "", {}, 0.0) as record:
         record.look = lambda: looked.append(1)  # type: ignore[method-assign]
         records.wrote(1)
         assert not looked
@@ -184,7 +184,7 @@ def test_rows_are_looked_at_only_while_a_page_looks_on() -> None:
 def test_of_finished_requests_the_last_thousand_are_remembered() -> None:
     records = Records()
     for _ in range(1_050):
-        with records.request(CHAT, "", {}):
+        with records.request(CHAT, "", {}, 0.0):
             pass
     update = records.update(0)
     assert [request["number"] for request in update["ended"]] == list(range(51, 1_051))
@@ -329,7 +329,7 @@ def test_in_a_browser_someone_without_the_key_is_asked_for_it(chromium: Tab, tin
 def test_in_a_browser_a_long_list_ends_at_a_thousand_rows(chromium: Tab, tiny_guide: Any) -> None:
     with serving(tiny_guide) as live:
         for _ in range(1_001):
-            with live.service.records.request(CHAT, "", {}):
+            with live.service.records.request(CHAT, "", {}, 0.0):
                 pass
         chromium.open(live.address + "/")
         chromium.wait("document.querySelectorAll('#finished tr').length === 1000")
