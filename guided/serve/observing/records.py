@@ -41,9 +41,7 @@ class Records:
         self._watched_until = self._looked = 0.0
 
     @contextmanager
-    def request(
-        self, route: str, client: str, headers: Mapping[str, str], arrived: float
-    ) -> Iterator[RequestRecord]:
+    def request(self, route: str, client: str, headers: Mapping[str, str], arrived: float) -> Iterator[RequestRecord]:
         """Remember a request, which lives until the block ends."""
         self._num_requests += 1
         record = RequestRecord(self._num_requests, route, client, headers, arrived)
