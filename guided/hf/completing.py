@@ -36,6 +36,7 @@ class CompletionRun:
     generation: Generation
     with_states: bool = False
     num_prompts: int = 1
+    head: Head = field(kw_only=True)
 
     def messages(self) -> list[Message]:
         """Return the message of each choice; raises the error where every row failed."""
@@ -89,7 +90,6 @@ class WrittenText:
 class Completing(CompletionRun):
     """One accepted request of Chat Completions."""
 
-    head: Head = field(kw_only=True)
     is_streamed: bool = False
     with_usage: bool = False
     custom: tuple[str, ...] = ()  #: names of custom tools
@@ -141,12 +141,18 @@ class ChatForm:
 
 
 def completing(
-    planner: Planner, body: Mapping[str, Any], *, trusted: bool, ignore_unknown: bool, describe: bool
+    planner: Planner,
+    body: Mapping[str, Any],
+    *,
+    trusted: bool,
+    ignore_unknown: bool,
+    describe: bool,
+    trace: bool = False,
 ) -> Completing:
     """Return the request of ``body``, planned and bound; raises `RequestError` for what cannot be answered."""
     chat = read_chat(body, trusted=trusted, ignore_unknown=ignore_unknown)
     plan = planner.plan_request(chat.request)
-    asked = asked_of(chat.request, describe=describe)
+    asked = asked_of(chat.request, describe=describe, trace=trace)
     generation = generation_of(planner, *rows_of(planner, chat.messages, plan, asked, "messages", is_one=True), asked)
     return Completing(
         generation,
@@ -159,11 +165,12 @@ def completing(
     )
 
 
-def asked_of(request: Request, *, describe: bool) -> AnswerOptions:
+def asked_of(request: Request, *, describe: bool, trace: bool = False) -> AnswerOptions:
     """Return the settings of a request's answers."""
     return AnswerOptions(
         sampling=Sampling(**request.sampling),
         describe=describe,
+        trace=trace,
         return_last_hidden_state=request.return_last_hidden_state,
         landing=request.landing,
         short_budget=request.short_budget,

@@ -10,12 +10,13 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -28,6 +29,8 @@ from guided.inspect.check import CheckedRequest
 from guided.serve.body import read_body
 from guided.serve.completions import TextForm, text_completing
 from guided.serve.metrics import CONTENT_TYPE_LATEST
+from guided.serve.observing.page import PAGE_HEADERS, TraceForm, page, updates
+from guided.serve.observing.record import RequestRecord
 from guided.serve.refusals import NotFound, UnknownModel, WrongMethod
 from guided.serve.responses_read import chat_body
 from guided.serve.responses_write import ResponseForm
@@ -58,10 +61,10 @@ class Accepted:
     ends: str = "data: [DONE]\n\n"
 
 
-def ask_chat(planner: Planner, body: dict[str, Any]) -> Accepted:
+def ask_chat(planner: Planner, body: dict[str, Any], *, trace: bool = False) -> Accepted:
     check_roles(body.get("messages"))
-    run = completing(planner, body, trusted=False, ignore_unknown=False, describe=True)
-    return Accepted(run, ChatForm(run), run.is_streamed)
+    run = completing(planner, body, trusted=False, ignore_unknown=False, describe=True, trace=trace)
+    return Accepted(run, TraceForm(run) if trace else ChatForm(run), run.is_streamed)
 
 
 def ask_text(planner: Planner, body: dict[str, Any]) -> Accepted:
@@ -83,7 +86,7 @@ def _is_streamed(body: Mapping[str, Any]) -> bool:
     return stream
 
 
-class _Gone(Exception):
+class _Gone(ClientDisconnect):
     """The client has closed its connection."""
 
 
@@ -104,7 +107,13 @@ class Endpoints:
         def get(path: str, endpoint: Callable[[Request], Awaitable[ASGIApp]], *, is_open: bool = False) -> Route:
             return Route(path, self._guarded(endpoint, is_open=is_open), methods=["GET"])
 
+        of_page = [
+            get("/", self._page, is_open=True),
+            get("/v1/live", self._live),
+            post("/v1/trace", partial(ask_chat, trace=True)),
+        ]
         return [
+            *(of_page if self.service.settings.page else ()),
             post("/v1/chat/completions", ask_chat),
             post("/v1/completions", ask_text),
             post("/v1/responses", ask_response),
@@ -125,7 +134,7 @@ class Endpoints:
                 if not is_open:
                     request.state.client_name = self._keys.client_of(request.headers.get("authorization", ""))
                 return await endpoint(request)
-            except (_Gone, ClientDisconnect):
+            except ClientDisconnect:
                 return Response(status_code=499)  # no one reads it
             except Exception as error:
                 return self.refused(error)
@@ -154,15 +163,18 @@ class Endpoints:
         data = await read_body(request, service.settings.max_body)
         with ExitStack() as end:
             begun = end.enter_context(service.request())
-            end.callback(lambda: service.metrics.whole.observe(time.perf_counter() - arrived))
+            route, client = request.scope["route"].path, request.state.client_name
+            record = end.enter_context(service.records.request(route, client, request.headers, arrived))
+            end.callback(lambda: service.metrics.whole.observe(record.mark("ended")))
             asked = await service.planned(lambda: self._accepted(data, ask))
-            running = self._running(request, asked, arrived)
+            record.planned(asked.run)
+            running = self._running(record, asked)
             end.callback(running.close)
             await _until_gone(request.receive, running.begun())
-            service.metrics.queue.observe(time.perf_counter() - arrived)
+            service.metrics.queue.observe(record.mark("begun"))
             begun()
             if asked.is_streamed:
-                return _Events(self, asked, running, end.pop_all().close)
+                return _Events(self, asked, running, record, end.pop_all().close)
             return JSONResponse(await _until_gone(request.receive, self._whole(asked, running)))
 
     def _accepted(self, data: bytes, ask: Callable[[Planner, dict[str, Any]], Accepted]) -> Accepted:
@@ -170,22 +182,21 @@ class Endpoints:
         _ = asked.run.generation.why_alone  # found now, not in the engine's thread
         return asked
 
-    def _running(self, request: Request, asked: Accepted, arrived: float) -> Running:
+    def _running(self, record: RequestRecord, asked: Accepted) -> Running:
         service, most = self.service, self.service.settings.max_rows
         num_rows = len(asked.run.generation.answers)
         if num_rows > most:
             raise RequestError(f"{num_rows} answers at once", place="n", expected=f"at most {most}")
-        is_first = [True]
 
         def on_tokens(number: int, seconds: float) -> None:
-            if is_first:
-                is_first.clear()
-                service.metrics.first_token.observe(time.perf_counter() - arrived)
-            else:
+            if record.has("first"):
                 service.metrics.token_gap.observe(seconds)
+            else:
+                service.metrics.first_token.observe(record.mark("first"))
+            service.records.wrote(number)
 
         form = asked.form if asked.is_streamed else None
-        return Running(service.engine, asked.run, form, request.state.client_name, on_tokens)
+        return Running(service.engine, asked.run, form, record, on_tokens)
 
     async def _whole(self, asked: Accepted, running: Running) -> dict[str, Any]:
         async for _ in running.chunks():
@@ -202,6 +213,14 @@ class Endpoints:
         if isinstance(name, str) and name not in names:
             raise UnknownModel(f"{shown(name)} is not served", place="model", expected=" or ".join(names))
         return body
+
+    # -- the page
+
+    async def _page(self, _: Request) -> ASGIApp:
+        return HTMLResponse(page(), headers=PAGE_HEADERS)
+
+    async def _live(self, _: Request) -> ASGIApp:
+        return StreamingResponse(updates(self.service.overview, self.service.is_over), headers=_STREAM_HEADERS)
 
     # -- other routes
 
@@ -251,10 +270,18 @@ def _model_object(name: str) -> dict[str, Any]:
 class _Events:
     """A streamed answer that has begun.  ``on_end`` is called once, whatever ends it."""
 
-    def __init__(self, server: Endpoints, asked: Accepted, running: Running, on_end: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        server: Endpoints,
+        asked: Accepted,
+        running: Running,
+        record: RequestRecord,
+        on_end: Callable[[], None],
+    ) -> None:
         self._server = server
         self._asked = asked
         self._running = running
+        self._record = record
         self._on_end = on_end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -276,6 +303,7 @@ class _Events:
         except OSError:  # of the connection
             raise
         except Exception as error:
+            self._record.error = error
             status, error_object = http_error(error)
             self._server._note(error, status)
             kind = "" if self._asked.ends else "event: error\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grammars.requests.read import read_request
@@ -33,7 +33,6 @@ _OTHER_BODIES = {
 class TextCompleting(CompletionRun):
     """One accepted request of Completions."""
 
-    head: Head = field(kw_only=True)
     with_usage: bool = False
     ignored: tuple[str, ...] = ()
 

@@ -20,7 +20,7 @@ from guided.engine.matcher import RecoveringMatcher
 from guided.state.budgets import BudgetEnforcer
 from guided.state.mask import MaskReader, TokenMask, Words
 from guided.tracking.commit_log import CommitLog, StopReason
-from guided.tracking.regions import Move, RegionMap
+from guided.tracking.regions import RegionMap
 from guided.watchers.watch import SequenceWatcher
 from special_tokens.errors import GuidanceError, TokenRefused
 
@@ -79,9 +79,9 @@ class GuidanceState:
         return self.regions.name(self._log.position)
 
     @property
-    def last_move(self) -> Move:
-        """The effect of the last token on the regions, for those who need not follow them again."""
-        return self._log.last_move
+    def log(self) -> CommitLog:
+        """The committed tokens, the effect of the last one on the regions, and the parts so far; read only."""
+        return self._log
 
     @property
     def is_stopped(self) -> bool:
