@@ -59,11 +59,11 @@ def _words(language: Regular, most: int) -> frozenset[str]:
             body, least, times = language.args
             if times is None:
                 raise TooMuch
-            one = _words(body, most)
+            body_words = _words(body, most)
             last = frozenset(("",))
             every = set() if least else {""}
             for time in range(1, times + 1):
-                longer = _pairs(last, one, most)
+                longer = _pairs(last, body_words, most)
                 if time >= least:
                     if longer <= every:
                         break

@@ -29,7 +29,7 @@ def affordable_superset(term: Regular) -> Regular:
     if not _multiplies(term):
         return term
     kept: Regular = ALL
-    for part in sorted(term.args if term.op == "and" else (), key=lambda one: not one.plain):
+    for part in sorted(term.args if term.op == "and" else (), key=lambda conjunct: not conjunct.plain):
         if not _multiplies(inter(kept, part)):
             kept = inter(kept, part)
     return kept

@@ -64,21 +64,21 @@ class _Texts:
         named = grammar.by_name()
         self._definitions = [named[name] for group in components(uses_of(named.values())) for name in group]
         self._lexemes = LexemeLanguages(grammar)
-        self._known: dict[str, str] = {}  # a shortest text of a rule or terminal
+        self._shortest: dict[str, str] = {}  # a shortest text of a rule or terminal
         self._words: dict[Expr, str | None] = {}
 
     def texts(self) -> GrammarTexts:
         for _ in range(_PASSES):
             is_new = False
             for definition in self._definitions:  # each after those that it names
-                text, known = self._whole(definition), self._known.get(definition.name)
-                if text is not None and len(text) <= _LONGEST and (known is None or len(text) < len(known)):
-                    self._known[definition.name], is_new = text, True
+                text, previous = self._whole(definition), self._shortest.get(definition.name)
+                if text is not None and len(text) <= _LONGEST and (previous is None or len(text) < len(previous)):
+                    self._shortest[definition.name], is_new = text, True
             if not is_new:
                 break
         rules = [definition for definition in self._definitions if not definition.is_terminal]
         lazy = (rule.name for rule in rules if any(attribute.name == "lazy" for attribute in rule.attributes))
-        ends = tuple(self._known[name] for name in lazy if self._known.get(name))
+        ends = tuple(self._shortest[name] for name in lazy if self._shortest.get(name))
         rests: dict[str, None] = {}
         for rule in rules:
             options = rule.body.options if isinstance(rule.body, AltExpr) else (rule.body,)
@@ -86,7 +86,7 @@ class _Texts:
             whole = {(Name(rule.name),), *(option for option in parts if len(option) <= _PREFIX)}
             for option in options:
                 rests |= dict.fromkeys(filter(None, self._rests(option, "", whole, ())))
-        return GrammarTexts(self._known.get("start"), tuple(sorted(rests, key=len)[:_MAX_TEXTS]), ends)
+        return GrammarTexts(self._shortest.get("start"), tuple(sorted(rests, key=len)[:_MAX_TEXTS]), ends)
 
     def _whole(self, definition: Definition) -> str | None:
         """A shortest text of a definition, the suffix included after which it ends."""
@@ -101,7 +101,7 @@ class _Texts:
             case CharRange(first=first):
                 return first
             case Name(name=name):
-                return self._known.get(name)
+                return self._shortest.get(name)
             case SeqExpr(parts=parts):
                 whole = ""
                 for part in parts:

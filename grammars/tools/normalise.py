@@ -178,7 +178,7 @@ def _check_parameters(schema: Mapping[str, Any], place: str) -> None:
     """Check the types of those parts of a schema that are read outside the schema compiler."""
     kind = schema.get("type", "object")
     kinds = kind if isinstance(kind, list) else [kind]
-    if "object" not in [one for one in kinds if isinstance(one, str)]:
+    if "object" not in [name for name in kinds if isinstance(name, str)]:
         raise ToolError(f"the arguments are {shown(kind)}", place=f"{place}.type", expected="object")
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping):

@@ -209,7 +209,7 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
     if is_late():
         raise LimitExceeded("the grammar is not compiled before the deadline of its request", hint=_SIMPLER)
     vocab_size = tokenizer.vocab_size
-    verdict = _trial.known(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
+    verdict = _trial.cached_verdict(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
     matcher = _compiled(tokenizer, grammar, LIMITS) if verdict is None else None
     if matcher is None or (matcher.is_error() and any(w in _message(matcher) for w in _COSTLY_WORDS)):
         with deadline():  # set only here: few grammars need it, and for the others it would be much of the cost

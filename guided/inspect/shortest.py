@@ -60,7 +60,8 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     path = search.shortest_end(state, effort=effort)
     if path.tokens is None:
         raise LimitExceeded(path.reason, place="plan")
-    places, symbols = search.places(state), [one for token in path.tokens[:-1] for one in state.regions.symbols(token)]
+    places = search.places(state)
+    symbols = [symbol for token in path.tokens[:-1] for symbol in state.regions.symbols(token)]
     if places.refuses(places.start(state.entry.region), symbols):
         raise LimitExceeded("no end without repeats was found where items or keys must differ", place="plan")
     return path.tokens

@@ -67,9 +67,9 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
         """
         plain: dict[int, Lookahead | None] = {}
         for text in texts:
-            for rest in self._fitting(text, matcher, mask, written):
-                if is_surely(rest) or (len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain)):
-                    yield tuple(rest)
+            for ending in self._fitting(text, matcher, mask, written):
+                if is_surely(ending) or (len(ending) >= min(len(text), 2) and self.leads(ending, matcher, mask, plain)):
+                    yield tuple(ending)
                     break  # the longest rest ends it surely, and the rest of a text begun is shorter than the text
 
     def leads(
@@ -104,15 +104,15 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
         here, looks = matcher.outcome(b""), self.looks(matcher, mask)
         seen: set[Lookahead] = set()
         for text in texts:
-            rest = next(self._fitting(text, matcher, mask, written), None)
-            if rest is None:
+            ending = next(self._fitting(text, matcher, mask, written), None)
+            if ending is None:
                 continue
-            after = matcher.outcome(rest)
+            after = matcher.outcome(ending)
             self.spent += SEEN
-            if after not in seen and (after != here or (len(rest) == 1 and rest[0] not in _WORD)):
+            if after not in seen and (after != here or (len(ending) == 1 and ending[0] not in _WORD)):
                 seen.add(after)
                 single = looks.get(after)
-                yield tuple(rest) if single is None else (single,)
+                yield tuple(ending) if single is None else (single,)
 
     def fits(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask) -> bool:
         """Whether ``text`` may be written; False as well where ``spent``, taken off at each place, is too much."""

@@ -219,8 +219,8 @@ class Candidates:
         for word, some in self._words:
             left = [end for end in some if end in ends]
             rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(left))
-            for rest, end in rests:
-                text = (*rest, *end)
+            for ending, end in rests:
+                text = (*ending, *end)
                 if end in left and classes.fits(text, matcher, mask):
                     if classes.leads(text, matcher, mask, plain):
                         candidates.append(Candidate(text))
@@ -247,16 +247,16 @@ class Candidates:
         names = (name for name, needed in self._names if needed and name.startswith(written_part))
         rests = (name[len(written_part) :] for name in names if name[1:-1] not in written)
         most = FEW if written_part and not written else 1
-        return [Candidate(tuple(rest), settles=most == 1) for rest in islice(filter(matcher.accepts, rests), most)]
+        return [Candidate(tuple(ending), settles=most == 1) for ending in islice(filter(matcher.accepts, rests), most)]
 
     def _named(self, matcher: ByteMatcher, written_part: bytes = b"") -> list[Candidate]:
         """The rests of known names after ``written_part``: of the last required one, or else of some."""
         for is_required in (True, False):
             names = (name for name, needed in self._names if needed is is_required and name.startswith(written_part))
-            rests = (rest for rest in (name[len(written_part) :] for name in names) if matcher.accepts(rest))
+            rests = (ending for ending in (name[len(written_part) :] for name in names) if matcher.accepts(ending))
             last = list(islice(rests, 1 if is_required else _NAMES_AT_ONCE))
             if last:
-                return [Candidate(tuple(rest)) for rest in reversed(last)]
+                return [Candidate(tuple(ending)) for ending in reversed(last)]
         return []
 
 

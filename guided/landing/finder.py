@@ -23,7 +23,7 @@ _WRITTEN = 25
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
 #: What may remain of a character in UTF-8, also after its bytes 0xE0 and 0xF0.
-_TORN = tuple(tuple(rest) for rest in (b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x90\x80\x80"))
+_CONTINUATIONS = tuple(tuple(data) for data in (b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x90\x80\x80"))
 #: A number may have no more digits, or its exponent none that make it larger.
 _DIGITS, _NUMBER = frozenset(b"0123456789"), frozenset(NUMBER_BYTES)
 #: Where a path has more tokens too many than this, no other search is tried; other ends of one search only up to this.
@@ -111,14 +111,14 @@ class PathFinder:
         elif new == whole[: len(new)] or matcher.ends_after([*new, *whole[len(new) :]]):
             path_after = path.after(token, symbols) or path.from_symbol(len(symbols), cursor.state.regions)
         elif symbols and 0x80 <= symbols[-1] < 0x100:
-            whole_characters = (rest for rest in _TORN if matcher.ends_after([*new, *matcher.to_ids(rest), *whole]))
-            path_after = next((path.behind(rest) for rest in whole_characters), None)
+            fitting = (data for data in _CONTINUATIONS if matcher.ends_after([*new, *matcher.to_ids(data), *whole]))
+            path_after = next((path.behind(data) for data in fitting), None)
         if path_after is None or not path_after.symbols:
             return path_after
-        places, rest = self.places(cursor.state), path_after.symbols
-        is_longer = bool(symbols) and symbols[-1] in _NUMBER and rest[0] in _DIGITS
+        places, remaining = self.places(cursor.state), path_after.symbols
+        is_longer = bool(symbols) and symbols[-1] in _NUMBER and remaining[0] in _DIGITS
         may_refuse = places.is_watched and (is_longer or not _STRUCTURE.isdisjoint(symbols))
-        return None if may_refuse and places.refuses(place, rest) else path_after
+        return None if may_refuse and places.refuses(place, remaining) else path_after
 
     def find(
         self,

@@ -156,7 +156,7 @@ class _Schema:
 
     def __init__(self, schema: Any) -> None:
         self._document = schema
-        self._known: dict[int, int] = {}
+        self._least_by_id: dict[int, int] = {}
         self._named: defaultdict[str, list[Any]] = defaultdict(list)
         for node in objects_in(schema):
             for name, member in _mapping(node, "properties").items():
@@ -186,10 +186,10 @@ class _Schema:
         """Return a bound of the shortest text of a subschema."""
         if not isinstance(node, Mapping):
             return 1
-        least = self._known.get(id(node))
+        least = self._least_by_id.get(id(node))
         if least is None:
-            self._known[id(node)] = 0  # a recursive value has an alternative without itself
-            least = self._known[id(node)] = min(_MAX_LENGTH, self._worked_out(node))
+            self._least_by_id[id(node)] = 0  # a recursive value has an alternative without itself
+            least = self._least_by_id[id(node)] = min(_MAX_LENGTH, self._worked_out(node))
         return least
 
     def _worked_out(self, node: Mapping[str, Any]) -> int:

@@ -158,8 +158,8 @@ def _regex_language(pattern: str) -> Regular | None:
 
 def _short_word(whole: Regular | None) -> str | None:
     """A shortest word of a language, of the letters that JSON writes as they are if there is one; None if too far."""
-    for one in () if whole is None else (inter(whole, _PLAIN), whole):
-        word = shortest(one, _MOST_STATES, _MOST_PARTS)
+    for candidate in () if whole is None else (inter(whole, _PLAIN), whole):
+        word = shortest(candidate, _MOST_STATES, _MOST_PARTS)
         if isinstance(word, str):
             return word
     return None

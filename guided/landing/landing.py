@@ -124,7 +124,7 @@ class LandingSearch:
         for i, preference in enumerate(_PREFERENCES):
             least = effort.left - used - _MORE if i else 0.0
             ends = search(tree, preference, effort, known_path, too_long, least=least)
-            yield (EndPath(one.symbols) for one in ends if one.symbols is not None)
+            yield (EndPath(result.symbols) for result in ends if result.symbols is not None)
             used = used if i else before - effort.left
 
     @cached_property

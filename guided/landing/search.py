@@ -20,7 +20,7 @@ from guided.landing.effort import Effort
 from guided.landing.path import NOTHING, EndPath, remaining_from
 from guided.landing.place import AnswerPlace, PlaceMap
 
-__all__ = ["Found", "SearchTree", "search"]
+__all__ = ["SearchResult", "SearchTree", "search"]
 
 #: Places tried before the search goes on from the most promising one alone.
 _ROUND, _ROUND_OF_TEXT = 40, 150
@@ -40,7 +40,7 @@ _BETWEEN, _BLANK = frozenset((Mode.VALUE, Mode.KEY, Mode.AFTER_KEY, Mode.AFTER))
 _REFUSED = 40.0
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """A text that ends an answer, as symbols; None with a ``reason`` where none was found."""
 
     symbols: tuple[int, ...] | None
@@ -136,10 +136,10 @@ class _Node:
             nodes.append(nodes[-1].parent)
         return nodes[::-1]
 
-    def text_found(self, tried: int, rest: Sequence[int] = ()) -> Found:
-        """Return the text from the beginning of the search to here and ``rest``, which ends it."""
+    def result(self, tried: int, ending: Sequence[int] = ()) -> SearchResult:
+        """Return the text from the beginning of the search to here and ``ending``, which ends it."""
         symbols = [symbol for node in self.line() for symbol in (*node.symbols, *node.forced)]
-        return Found((*symbols, *rest), "", tried)
+        return SearchResult((*symbols, *ending), "", tried)
 
 
 def _is_inside(place: AnswerPlace) -> bool:
@@ -225,7 +225,7 @@ def search(
     too_long: int = -1,
     *,
     least: float = 0.0,
-) -> Iterator[Found]:
+) -> Iterator[SearchResult]:
     """Yield the texts found that end the answer: some symbols and then a rest of ``known_path``, then others.
 
     The first of the others is the shortest that the preference leads to, the next ones cost little more; in the end
@@ -240,11 +240,11 @@ def search(
     progress, most_visits = (_PROGRESS, _VISITS) if tree.places.has_json else (_PROGRESS_OF_TEXT, _VISITS_OF_TEXT)
     while heap:
         if effort.left < least or effort.is_spent:
-            yield Found(None, f"no end was found within {tried} places, {effort.end}", tried)
+            yield SearchResult(None, f"no end was found within {tried} places, {effort.end}", tried)
             return
         estimate, _, cost, node, is_paid = heappop(heap)
         if estimate > most:
-            yield Found(None, f"no end is near enough: {most:g} was the limit", tried)
+            yield SearchResult(None, f"no end is near enough: {most:g} was the limit", tried)
             return
         tried, since = tried + 1, since + 1
         effort.spend(1.0)
@@ -263,7 +263,7 @@ def search(
         if node.is_lost:
             continue
         if not node.matcher.ends.isdisjoint(mask.ids):
-            yield node.text_found(tried)
+            yield node.result(tried)
             most, least = min(most, estimate + _NEXT), max(least, effort.left - _MORE)
             continue
         scan = node.place.scan
@@ -276,7 +276,7 @@ def search(
             at = remaining_from(node.matcher, node.place, tree.places, known_path, effort, too_long)
             if at > too_long:  # what is asked for after a longer rest must be shorter
                 too_long = at
-                yield node.text_found(tried, known_path.symbols[at:])
+                yield node.result(tried, known_path.symbols[at:])
         known_text = tree.known_text(node) if preference.takes_known and not node.is_known else None
         children = (
             tree.children(node, mask, effort)
@@ -299,4 +299,4 @@ def search(
             since = 0
             heapify(heap)
             seen.clear()
-    yield Found(None, "nothing that was tried leads to an end", tried)
+    yield SearchResult(None, "nothing that was tried leads to an end", tried)

@@ -112,7 +112,7 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         """Return the counts of two answers together."""
-        return Usage(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
+        return Usage(**{count.name: getattr(self, count.name) + getattr(other, count.name) for count in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)

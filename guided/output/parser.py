@@ -320,7 +320,7 @@ class OutputParser:
         if self._calls is None:
             return self._plain(self._text.feed(tail) + self._text.finish())
         events = [*self._calls.feed(tail), *self._calls.finish()] if tail else self._calls.finish()
-        out = self._call_events([*events, StrayText(self._calls.rest)], is_last=is_last)
+        out = self._call_events([*events, StrayText(self._calls.trailing_text)], is_last=is_last)
         self._calls = None
         return out
 

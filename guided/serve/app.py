@@ -309,8 +309,8 @@ async def _until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
             return task.result()
         raise _Gone
     finally:
-        for one in (task, watch):
-            one.cancel()
+        for future in (task, watch):
+            future.cancel()
         await asyncio.gather(task, watch, return_exceptions=True)
 
 

@@ -85,9 +85,9 @@ class IncrementalRegex:
         kept: list[frozenset[Regular]] = []
         sources: list[int] = []
         for g, group in enumerate(groups):
-            reached = {rest for term in group for rest in partial_derivatives(term, ord(char))}
+            reached = {derivative for term in group for derivative in partial_derivatives(term, ord(char))}
             source = -1 if g == last else g
-            if any(rest.nullable for rest in reached):
+            if any(derivative.nullable for derivative in reached):
                 return _Step(0, (), source)
             fresh = frozenset(reached - seen)
             seen |= fresh

@@ -72,20 +72,20 @@ class Renderings:
 
     def __init__(self, render: Callable[..., str]) -> None:
         self._render = render
-        self._known: dict[str, str | None] = {}
+        self._rendered: dict[str, str | None] = {}
         self.errors: list[str] = []
         self.why_no_calls = ""  #: set when `call_probe` has found none
 
     def text(self, messages: Sequence[ChatMessage], **kwargs: Any) -> str | None:
         """The whole rendering; None if the template raises an error."""
         key = json.dumps([messages, kwargs], default=str)
-        if key not in self._known:
+        if key not in self._rendered:
             try:
-                self._known[key] = self._render([dict(message) for message in messages], **kwargs)
+                self._rendered[key] = self._render([dict(message) for message in messages], **kwargs)
             except TemplateError as error:
-                self._known[key] = None
+                self._rendered[key] = None
                 self.errors.append(error.message)
-        return self._known[key]
+        return self._rendered[key]
 
     def turn(self, probe: Probe, *after: ChatMessage, tools: bool = False, **kwargs: Any) -> str | None:
         """The text after the user's message in a conversation that continues with ``after``; None on failure."""

@@ -191,7 +191,7 @@ class Nonterminals:
         except TooMuch:
             reason = f"not enforced: counting items needs more than {_COUNTING} rules"
             nonterminal.notes += [ReportRow(place.pointer, k, Outcome.RELAXED, reason) for k in _blamed(place)]
-            bare = ArrayForm(form.prefix, form.rest, form.least, form.most, (), form.unique)
+            bare = ArrayForm(form.prefix, form.items, form.least, form.most, (), form.unique)
             return array_automaton(bare, 1 << 30)
 
     def _objects(
@@ -252,7 +252,7 @@ class Nonterminals:
             best = min(best, 2 + automaton.costs[0])
         return min(best, INFINITE)
 
-    def rest_costs(self, automaton: MemberAutomaton) -> list[int]:
+    def tail_costs(self, automaton: MemberAutomaton) -> list[int]:
         """For each node the cost to finish after a written member, a separator before each further one included."""
         costs = list(automaton.costs)
         if costs:

@@ -156,15 +156,15 @@ class _Nodes:
             unique=bool(arrays) and all(automaton.unique for automaton in arrays),
             values=_count_values(self.nonterminals, every),
             tight=any(_is_tight(self.nonterminals[conj]) for conj in every),
-            keys=tuple((key, n) for key, g in keys.items() if (n := self.known(g)) >= 0),
-            others=self.known(others),
-            prefix=tuple(self.known(g) for g in prefix),
-            items=self.known(items),
+            keys=tuple((key, n) for key, g in keys.items() if (n := self.number_of(g)) >= 0),
+            others=self.number_of(others),
+            prefix=tuple(self.number_of(g) for g in prefix),
+            items=self.number_of(items),
             may_repeat=any(_loose(self.nonterminals, automaton) for automaton in arrays if automaton.unique),
         )
         return node, below
 
-    def known(self, group: set[Conj]) -> int:
+    def number_of(self, group: set[Conj]) -> int:
         return self.numbers.get(frozenset(group), -1)
 
 

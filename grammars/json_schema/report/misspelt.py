@@ -61,7 +61,7 @@ def unlisted_rows(schema: Any) -> tuple[ReportRow, ...]:
         todo += [(value["items"], (*path, "items"))] if "items" in value else []
         inner = value.get("properties")
         if isinstance(inner, Mapping):
-            todo += [(one, (*path, "properties", name)) for name, one in inner.items()]
+            todo += [(subschema, (*path, "properties", name)) for name, subschema in inner.items()]
     return tuple(out)
 
 
@@ -92,6 +92,6 @@ def _rows(schema: Any, meant: Mapping[str, str]) -> Iterator[ReportRow]:
                 reason = f"no keyword, without effect: {_ENGINE if key == _OPTIONS else f'did you mean {word!r}?'}"
                 yield ReportRow(pointer_of(path), key, Outcome.EXACT, reason, is_slip=key != _OPTIONS)
             if key in _MAPS and isinstance(inner, dict):
-                todo += [(one, (*path, key, name)) for name, one in inner.items()]
+                todo += [(subschema, (*path, key, name)) for name, subschema in inner.items()]
             elif key not in _VALUES and not key.startswith("x-"):
                 todo.append((inner, (*path, key)))

@@ -35,7 +35,7 @@ def propagate_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
             break
     if most is not None:
         prefix = prefix[:most]
-    other_items = form.rest
+    other_items = form.items
     if most is None or most > len(prefix):
         if other_items is None or is_empty(other_items):
             most = len(prefix)

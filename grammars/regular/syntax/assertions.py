@@ -117,7 +117,7 @@ class _Lowering:
         letter, other = chars(word), chars(ranges_minus(ANY.args, word))
         self.ends = {_Before.START: EPS, _Before.WORD: cat(ALL, letter), _Before.OTHER: cat(ALL, other)}
         self.begins_word = cat(letter, ALL)
-        self.known: dict[Any, Regular] = {}
+        self.suffixes: dict[Any, Regular] = {}
         self.work = Work(WORK.assertions)
 
     def whole(self, parts: tuple[Tree, ...], left: Regular) -> Regular:
@@ -176,10 +176,10 @@ class _Lowering:
         if not _anyhas(parts, _LEFT_CONTEXT):
             before = _Before.OTHER  # no assertion depends on it
         key = (parts, before)
-        language = self.known.get(key)
+        language = self.suffixes.get(key)
         if language is None:
             self._count()
-            language = self.known[key] = self._suffix(parts[0], parts[1:], before)
+            language = self.suffixes[key] = self._suffix(parts[0], parts[1:], before)
         return language
 
     def _suffix(self, part: Tree, following: tuple[Tree, ...], before: _Before) -> Regular:

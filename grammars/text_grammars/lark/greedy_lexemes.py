@@ -71,7 +71,7 @@ class LexemeLanguages:
     """The languages of a grammar's lexemes; each terminal is computed once, after those that it uses."""
 
     def __init__(self, source: LarkGrammar) -> None:
-        self._found: dict[Expr, Regular | None] = {}
+        self._languages: dict[Expr, Regular | None] = {}
         self._terminals: dict[str, Regular | None] = {}
         terminals = {d.name: d for d in source.definitions if d.is_terminal}
         for group in components(uses_of(terminals.values())):
@@ -80,12 +80,12 @@ class LexemeLanguages:
 
     def of(self, lexeme: Expr) -> Regular | None:
         """Return the language of a lexeme; None if it is unknown or too large to analyse."""
-        if lexeme not in self._found:
+        if lexeme not in self._languages:
             try:
-                self._found[lexeme] = self._language(lexeme)
+                self._languages[lexeme] = self._language(lexeme)
             except (InvalidRegex, NotTranslated, RecursionError):
-                self._found[lexeme] = None
-        return self._found[lexeme]
+                self._languages[lexeme] = None
+        return self._languages[lexeme]
 
     def _language(self, expr: Expr) -> Regular:
         match expr:
@@ -170,7 +170,7 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
                 del endless[id(expr)]
     except TooMuch:
         return []
-    never_empty = [i for i, (expr, _) in endless.items() if (own := languages.of(expr)) and not own.nullable]
+    never_empty = [i for i, (expr, _) in endless.items() if (term := languages.of(expr)) and not term.nullable]
     has_option, has_text = ("start" in productive_rules(source, without) for without in (endless, never_empty))
     return [
         EndlessLexeme(
@@ -307,7 +307,7 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     analysis, languages = FollowSets(source), LexemeLanguages(source)
     swallowing: dict[Expr, None] = {}
 
-    def known(number: int) -> Regular:
+    def language_of(number: int) -> Regular:
         lexeme = analysis.lexemes[number]
         term = None if lexeme is None else languages.of(lexeme)
         return ALL if term is None else term
@@ -323,16 +323,16 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
                 bits = analysis.followers.get(short, 0)
                 if bits not in after:
                     work.spend(bits.bit_count())
-                    after[bits] = alt(*(known(i) for i in set_bits(bits) if i))
+                    after[bits] = alt(*(language_of(i) for i in set_bits(bits) if i))
                 for long in lexemes:
                     work.spend(10)
                     if (short, long) in looked or analysis.lexemes[long] in swallowing:
                         continue
                     looked.add((short, long))
-                    if _can_swallow(known(short), known(long), after[bits], work):
+                    if _can_swallow(language_of(short), language_of(long), after[bits], work):
                         swallowing[analysis.lexemes[long]] = None  # type: ignore[index]
     except TooMuch:
-        many = (i for i in range(1, len(analysis.lexemes)) if lengths(known(i))[1] != 1)
+        many = (i for i in range(1, len(analysis.lexemes)) if lengths(language_of(i))[1] != 1)
         return [analysis.lexemes[i] for i in many]  # type: ignore[misc]
     return list(swallowing)
 

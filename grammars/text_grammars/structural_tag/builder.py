@@ -306,12 +306,12 @@ class TagBuilder:
 
     def tags_with_separator(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         tags = read_list(body.get("tags"), f"{place}.tags")
-        one = alt(*(self.tag_after(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
+        any_tag = alt(*(self.tag_after(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
                     for i, tag in enumerate(tags)))  # fmt: skip
-        many = one
+        many = any_tag
         if not read_flag(body, "stop_after_first", place):
             separator = self._text(read_string(body, "separator", place, empty=True))
-            many = seq(one, repeat(seq(separator, one), 0, None))
+            many = seq(any_tag, repeat(seq(separator, any_tag), 0, None))
         return self.with_end(many if read_flag(body, "at_least_one", place) else opt(many), end)
 
     # -- texts

@@ -62,7 +62,7 @@ def draft_settings(
 
 def _check_size(assistant: Any, model: Any) -> None:
     try:
-        size, right = (one.get_input_embeddings().weight.shape[0] for one in (assistant, model))
+        size, right = (owner.get_input_embeddings().weight.shape[0] for owner in (assistant, model))
     except (AttributeError, NotImplementedError):
         raise RequestError(
             f"{type(assistant).__name__} is not a model", place="assistant_model", expected="a causal language model"

@@ -40,7 +40,7 @@ def read_prompts(context: ModelContext, prompt: Any) -> list[list[int]]:
         raise RequestError(f"{type(prompt).__name__} is not a prompt", place="prompt", expected="a text or token ids")
     if isinstance(prompt, str) or _is_id(prompt[0]):
         prompt = [prompt]
-    rows = [context.tokenised(one)["input_ids"] if isinstance(one, str) else one for one in prompt]
+    rows = [context.tokenised(item)["input_ids"] if isinstance(item, str) else item for item in prompt]
     size = context.tokens.vocab_size
     for r, row in enumerate(rows):
         if isinstance(row, torch.Tensor):

@@ -76,7 +76,7 @@ def prepare(
             place="generation_config",
             hint="unset this in model.generation_config; stop strings are asked for with stop=",
         ) from error
-    criteria = [one for one in criteria if not isinstance(one, EosTokenCriteria | MaxLengthCriteria)]
+    criteria = [criterion for criterion in criteria if not isinstance(criterion, EosTokenCriteria | MaxLengthCriteria)]
     step = StepKV(context.model, ids, config, kwargs)
     why = _own_way(kwargs, config, [*processors, *criteria])
     if step_by_step or why:
@@ -124,7 +124,7 @@ def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int, piece: 
 def _own_way(kwargs: Mapping[str, Any], config: Any, added: Sequence[Any]) -> str:
     """Return what in the generation config asks for ``generate``'s own way of decoding; "" if nothing does."""
     if added:
-        return f"the generation config adds {', '.join(dict.fromkeys(type(one).__name__ for one in added))}"
+        return f"the generation config adds {', '.join(dict.fromkeys(type(processor).__name__ for processor in added))}"
     if not kwargs.get("use_cache", True):
         return "use_cache is false"
     if config.prefill_chunk_size is not None:

@@ -28,7 +28,7 @@ class IncrementalTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, list[int]] = OrderedDict()
+        self._ids_by_prompt: OrderedDict[str, list[int]] = OrderedDict()
         texts = [token.content for token in tokenizer.added_tokens_decoder.values()]
         self._boundaries: dict[str, int] = {
             token.content: int(i)
@@ -46,7 +46,7 @@ class IncrementalTokenizer:
         """Return what the tokenizer returns; of a known beginning only the rest is read."""
         if options != {"add_special_tokens": False} or len(text) < _LEAST or self.is_incremental is False:
             return self._call(text, **options)
-        cached = self._known  # another one after `forget`
+        cached = self._ids_by_prompt  # another one after `forget`
         ids = self._read(text)
         with self._lock:
             cached[text] = ids
@@ -61,14 +61,14 @@ class IncrementalTokenizer:
 
     def forget(self) -> None:
         """Remember no prompt, nor those that are being read."""
-        self._known = OrderedDict()
+        self._ids_by_prompt = OrderedDict()
 
     def _whole(self, text: str) -> list[int]:
         return list(self._call(text, add_special_tokens=False)["input_ids"])
 
     def _read(self, text: str) -> list[int]:
         with self._lock:
-            cached = list(self._known.items())
+            cached = list(self._ids_by_prompt.items())
         shared, old, before = max(
             ((_num_common(text, old), old, ids) for old, ids in cached), default=(0, "", []), key=lambda k: k[0]
         )

@@ -145,8 +145,8 @@ def test_the_deadline_ends_a_trial_and_its_error_is_kept_for_a_while_only(monkey
         assert trial.tried == 2
         now = time.monotonic()
         monkeypatch.setattr(time, "monotonic", lambda: now + 31)
-        assert trial.known(HANGS, vocab_size=400, limits=LIMITS) is None
-        assert trial.known('start: "a"', vocab_size=400, limits=LIMITS) is not None
+        assert trial.cached_verdict(HANGS, vocab_size=400, limits=LIMITS) is None
+        assert trial.cached_verdict('start: "a"', vocab_size=400, limits=LIMITS) is not None
     finally:
         trial.close()
 
