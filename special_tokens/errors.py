@@ -1,31 +1,8 @@
-"""All exceptions that the three packages raise on purpose, in one class hierarchy.
+"""All exceptions that the three packages raise on purpose, in one class hierarchy; ``guided`` exports them.
 
-::
-
-    GuidedError                     root; carries .place, .expected and .hint
-    |-- RequestError                the request is at fault (a server answers 400); also a ValueError
-    |   |-- ContextExceeded         prompt or token limit do not fit the context
-    |   |-- SchemaError             a JSON schema; .pointer is the place in it
-    |   |-- GrammarError            a regex, choice, Lark grammar or structural tag; .line and .column if known
-    |   `-- ToolError               a tool, a tool choice, or an argument that cannot be written
-    |-- ModelError                  the model is at fault: tokenizer, chat template, weights, embedded model
-    |   |-- TokenizerError
-    |   |-- TemplateError
-    |   `-- EmbeddedModelError
-    |-- PlanError                   a plan does not fit the rows, the tokenizer or the prompt; also a ValueError
-    |   `-- WireError               bytes that are not a plan
-    |       |-- NotMsgpack
-    |       |-- UnknownVersion
-    |       `-- MalformedPlan
-    |-- AnswerError                 an answer is not what was asked for: cut, or against its schema
-    |   `-- ParseError              the Python type of a response format or tool refuses it; also a ValueError
-    `-- GuidanceError               the engine or guided failed while a row was generated; that row ends
-        |-- MatcherFailed           the matcher reported an error
-        |   `-- TokenRefused        a token was chosen that the grammar does not allow
-        `-- LimitExceeded           a limit of llguidance or of guided was reached
-
-Each class says who is at fault and what to do next.  The classes live in the package that imports none of the others,
-so that all three can raise them; ``guided`` exports them.
+The first level says who is at fault: the request (`RequestError`), the model (`ModelError`), a plan (`PlanError`), an
+answer (`AnswerError`), or the engine or guided in one row (`GuidanceError`).  The classes live in the package that
+imports none of the others, so that all three can raise them.
 """
 
 from __future__ import annotations
@@ -83,6 +60,27 @@ def shown(value: object) -> str:
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
+# GuidedError                     root; carries .place, .expected and .hint
+# |-- RequestError                a server answers 400; also a ValueError
+# |   |-- ContextExceeded
+# |   |-- SchemaError             .pointer is the place in the schema
+# |   |-- GrammarError            .line and .column if known
+# |   `-- ToolError
+# |-- ModelError
+# |   |-- TokenizerError          also a ValueError
+# |   |-- TemplateError           also a ValueError
+# |   `-- EmbeddedModelError
+# |-- PlanError                   also a ValueError
+# |   `-- WireError
+# |       |-- NotMsgpack
+# |       |-- UnknownVersion
+# |       `-- MalformedPlan
+# |-- AnswerError
+# |   `-- ParseError              also a ValueError
+# `-- GuidanceError               ends one row; also a RuntimeError
+#     |-- MatcherFailed
+#     |   `-- TokenRefused
+#     `-- LimitExceeded
 class GuidedError(Exception):
     """The base class of all errors of guided.
 

@@ -1,13 +1,8 @@
 """Plans between processes: a plan as msgpack bytes, and back.
 
-The bytes are a map of four: ``guided`` (the word ``plan``), ``version``, ``digest`` and ``plan``, which holds the
-fields of the plan as msgpack of its own.  The digest is SHA-256 of the version's byte and those fields: bytes that
-were damaged on their way are refused.  A release reads the version that it writes and refuses others: earlier plans
-hold grammars for the engine's own schema compiler, and watchers, that are no more.  Fields with default values are left
-out, so that a new field with a default does not change the bytes of plans that do not use it, nor the version.
-
-A digest is not a signature.  Decode only bytes from processes that you trust: the grammar of a plan is what the model
-will be allowed to write.
+The bytes are a map: ``guided`` (the word ``plan``), ``version``, ``digest`` (SHA-256 of the version's byte and
+``plan``) and ``plan``, the plan's fields as msgpack of its own.  The digest detects damage; it is not a signature.
+Decode only bytes from processes that you trust: the grammar of a plan is what the model will be allowed to write.
 """
 
 from __future__ import annotations
@@ -23,6 +18,9 @@ from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownV
 
 __all__ = ["MAX_BYTES", "VERSION", "decode_plan", "encode_plan"]
 
+#: A release reads the version that it writes and refuses others: earlier plans hold grammars for the engine's schema
+#: compiler, and watchers that were removed.  Fields with default values are left out, so that a new field with one
+#: changes neither the version nor the bytes of plans that do not use it.
 VERSION = 3
 #: Larger plans are refused before they are unpacked.
 MAX_BYTES = 64 * 1024 * 1024

@@ -1,12 +1,9 @@
-"""Control of one answer under a token budget: the answer that fits is the model's own, any other one ends in time.
+"""Control of one answer under a token budget: an answer that fits is the model's own, any other one ends in time.
 
 A path to the end that fits into the remaining tokens is known from the beginning.  Far from the budget, tokens are only
 counted, with the most by which they can lengthen the path (`growth_bound`); when this credit is used up, the path is
-found again.  Near the budget each token is tried before it is chosen: on the path that still ends the answer after it,
-else with a search on a copy of the state.  A token is refused where ends were found and each of them is too long.  A
-search that was cut before it came to any end decides nothing: the model's own token is taken then, and the answer may
-be cut, until the budget has chosen a token; from there on only tokens with a known path are taken.  Where no bound on
-the growth is sure, tokens are tried from the beginning.
+searched again.  Near the budget, or where no bound is sure, each token is tried before it is chosen: on the path that
+still ends the answer after it, else with a search on a copy of the state.
 """
 
 from __future__ import annotations
@@ -241,6 +238,9 @@ class LandingControl:
         places = _STEP_PLACES + min(self._here.saved, _MOST_PLACES)
         return Effort(cpu_s=time_limits().landing_step_cpu_s, places=int(places))
 
+    # A token is refused where ends were found and each of them is too long.  A search that was cut before it came to
+    # any end decides nothing: the model's own token is taken, and the answer may be cut, until the budget has chosen a
+    # token; from there on only tokens with a known path are taken.
     def allows(self, state: GuidanceState, token: int, effort: Effort, *, is_own: bool = True) -> bool:
         """Whether a path to the end that fits into the budget is known after ``token``, which the mask allows.
 

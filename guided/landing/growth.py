@@ -1,12 +1,9 @@
 """An upper bound on the bytes by which tokens can lengthen the path to the end of an answer.
 
 A token that begins a value, or chooses an alternative, commits the answer to at least the shortest text of that value.
-The bound is the longest of these texts, counted once for the innermost value that was open before and still is, whose
-rest may have become longer, and once for each value opened since; values around it are as they were.  The texts are
-estimated from schemas and patterns without solving them, and rounded up where a keyword does not show the length.
-
-For some formats no bound is sure, or a search may not find what is needed: clients' grammars, patterns that go on after
-a repeat, and schemas that recur through a choice made late.
+The bound is the longest of these texts, counted once for each value that a token opens, and once for the innermost
+value that was open before and still is: its remaining text may have become longer.  The texts are estimated from
+schemas and patterns without solving them, and rounded up where a keyword does not show the length.
 """
 
 from __future__ import annotations
@@ -58,6 +55,8 @@ class Growth(NamedTuple):
 def growth_bound(plan: Plan, first: int) -> Growth:
     """Return the bound of a plan; ``first`` is the length in bytes of the whole answer's shortest text."""
     response, schemas, patterns = plan.response, [*schemas_of(plan)], [*patterns_in(plan)]
+    # In these a token may decide what many values need, or a search may not find what is needed: clients' grammars,
+    # patterns that go on after a repeat, and schemas that recur through a choice made late.
     if any(grammars_in(plan)) or any(map(_goes_on, patterns)) or any(map(_has_no_bound, schemas)):
         return Growth(0, is_sure=False)
     is_tag = response is not None and response.kind == "structural_tag"

@@ -1,12 +1,7 @@
 """Regular languages of syntax trees with assertions, whatever dialect they were read in.
 
-Anchors, look-ahead, look-behind and word boundaries vanish: they become intersection and complement.  Not supported are
-most assertions inside an unbounded repeat; `NotRegular` says which.
-
-A pattern is translated from left to right into a language of *suffixes*: what may follow, up to the end of the string,
-where a part of it begins.  Such a language depends on the text before it only by the kind of the preceding character
-(`_Before`); each regular part is split into its words by the kind of their last character.  A look-behind depends on
-all the text before it: up to the last one of them a language of *prefixes* is built instead.
+Anchors, look-ahead, look-behind and word boundaries become intersection and complement.  Most assertions inside an
+unbounded repeat are not supported; `NotRegular` says which.
 """
 
 from __future__ import annotations
@@ -110,6 +105,10 @@ def _anyhas(parts: tuple[Tree, ...], kinds: tuple[str, ...]) -> bool:
     return any(has(part, kinds) for part in parts)
 
 
+# A pattern is translated from left to right into a language of *suffixes*: what may follow, up to the end of the
+# string, where a part of it begins.  Such a language depends on the text before it only by the kind of the preceding
+# character; each regular part is split into its words by the kind of their last character.  A look-behind depends on
+# all the text before it: up to the last one of them a language of *prefixes* is built instead.
 class _Lowering:
     """Translates one pattern from tree to language; results for parts are kept.  ``word``: the characters of words."""
 

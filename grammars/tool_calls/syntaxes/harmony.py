@@ -1,15 +1,7 @@
 """``to=functions.n<|channel|>commentary json<|message|>{...}``: one message per call, addressed to the function.
 
-The recipient may come before or after the channel, and the content type may have a marker or not.  The grammar accepts
-every spelling that models write; the rendering uses that of the templates:
-
-=========  ==========================================================================
-template   `` to=functions.n<|channel|>commentary json<|message|>``
-models     ``<|channel|>commentary to=functions.n <|constrain|>json<|message|>``
-=========  ==========================================================================
-
-Options: ``recipient``, ``channel``, ``type``, ``constrained`` and ``message`` are these five pieces.  The token that
-ends a call also ends the turn, so it is one of the format's ends and not part of this grammar.
+The grammar accepts every spelling that models write; the rendering uses that of the templates.  The token that ends a
+call also ends the turn, so it is one of the format's ends and not part of this grammar.
 """
 
 from __future__ import annotations
@@ -32,6 +24,8 @@ from special_tokens.errors import ToolError, shown
 
 __all__ = ["Harmony"]
 
+#: The options of the format: the pieces of a call's header, in the order of templates.  Models write instead
+#: ``<|channel|>commentary to=functions.n <|constrain|>json<|message|>``.
 _DEFAULTS = {
     "recipient": " to=functions.",
     "channel": "<|channel|>commentary",

@@ -1,12 +1,9 @@
 """The decode loop: in each step mask, choose and commit a token per row, commit the forced tokens after it, feed both.
 
-Rows join the loop and leave it while others run.  A sampled token is one mask, one sample and one commit; a forced
-token is one commit, and is fed together with the token before it.  Prompts are fed together with the rows that run, in
-pieces where the loop has a `Capacity`.  On an accelerator the host waits once per step, for the tokens.
-
-Draft tokens are fed after the committed ones.  The step then continues over the same logits for as long as the tokens
-that are chosen and forced equal those of the draft.  Only the cache is ahead then, so only the cache is cropped when
-they differ.
+Rows join the loop and leave it while others run.  Prompts are fed together with the rows that run, in pieces where the
+loop has a `Capacity`.  Draft tokens are fed after the committed ones; the step then continues over the same logits for
+as long as the tokens that are chosen and forced equal those of the draft.  Only the cache is ahead then, so only the
+cache is cropped when they differ.  On an accelerator the host waits once per step, for the tokens.
 """
 
 from __future__ import annotations
