@@ -29,7 +29,7 @@ def in_order(schema: Any, spelling: Spelling, wanted: JsonSchema) -> tuple[Any, 
         spelling = replace(spelling, item_separator=",", key_separator=":", max_whitespace=0)
     elif wanted.separators != "family":
         raise RequestError(
-            f"{shown(wanted.separators)} is not possible", place=f"{RESPONSE_FORMAT}.separators",
+            f"{shown(wanted.separators)} is not a kind of separators", place=f"{RESPONSE_FORMAT}.separators",
             expected="family or compact",
         )  # fmt: skip
     order = wanted.key_order

@@ -192,7 +192,8 @@ class Stops:
             raise RequestError(f"{shown(self.regex)} is not text", place="stop.regex", expected="a pattern")
         for name in ("include", "everywhere"):
             if not isinstance(getattr(self, name), bool):
-                raise RequestError(f"{shown(getattr(self, name))}", place=f"stop.{name}", expected="true or false")
+                value = shown(getattr(self, name))
+                raise RequestError(f"{value} is not a switch", place=f"stop.{name}", expected="true or false")
 
     def __bool__(self) -> bool:
         return bool(self.strings or self.ids) or self.regex is not None

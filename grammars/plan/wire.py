@@ -26,6 +26,7 @@ VERSION = 3
 MAX_BYTES = 64 * 1024 * 1024
 
 _KIND = "plan"
+_BYTES = "what encode_plan returned"
 
 
 def encode_plan(plan: Plan) -> bytes:
@@ -36,7 +37,7 @@ def encode_plan(plan: Plan) -> bytes:
     try:
         record = to_record(plan)
     except Misfit as error:
-        raise PlanError(f"cannot be sent: {error}", place=error.place) from None
+        raise PlanError(f"cannot be sent: {error}", place=error.place, expected="JSON values") from None
     return _envelope(msgpack.packb(record))
 
 
@@ -55,15 +56,15 @@ def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
     Raises `NotMsgpack`, `UnknownVersion` or `MalformedPlan`; nothing else, whatever the bytes are.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise NotMsgpack(f"{type(data).__name__} are no bytes", place="plan")
+        raise NotMsgpack(f"{type(data).__name__} is not bytes", place="plan", expected=_BYTES)
     if len(data) > MAX_BYTES:
-        raise MalformedPlan(f"{len(data)} bytes", place="plan", expected=f"at most {MAX_BYTES}")
+        raise MalformedPlan(f"the plan has {len(data)} bytes", place="plan", expected=f"at most {MAX_BYTES}")
     record = _record(bytes(data))
     try:
         plan: Plan = from_record(Plan, record)
         _check(plan)
     except Misfit as error:
-        raise MalformedPlan(str(error), place=error.place) from None
+        raise MalformedPlan(str(error), place=error.place, hint=f"send {_BYTES}") from None
     if python_type is not None:
         object.__setattr__(plan, "python_type", python_type)
     return plan
@@ -73,7 +74,7 @@ def _record(data: bytes) -> Any:
     """The fields of the plan in these bytes, not yet looked at."""
     body = _unpacked(data)
     if not isinstance(body, dict) or body.get("guided") != _KIND:
-        raise MalformedPlan("this is msgpack, but no plan", place="plan", expected="what encode_plan returned")
+        raise MalformedPlan("this is msgpack, but not a plan", place="plan", expected=_BYTES)
     version, fields = body.get("version"), body.get("plan")
     is_sealed = isinstance(fields, bytes) and body.get("digest") == _digest(fields)  # by us, whatever version it says
     if not is_sealed and (type(version) is not int or version != VERSION):
@@ -84,7 +85,7 @@ def _record(data: bytes) -> Any:
             hint="use the same release on both sides, or compose the plan again",
         )
     if not isinstance(fields, bytes) or data != _envelope(fields):
-        raise MalformedPlan("the bytes do not fit their digest", place="plan", expected="what encode_plan returned",
+        raise MalformedPlan("the bytes do not fit their digest", place="plan", expected=_BYTES,
                             hint="send them again: they were damaged on their way")  # fmt: skip
     return _unpacked(fields)
 
@@ -94,7 +95,7 @@ def _unpacked(data: bytes) -> Any:
         return msgpack.unpackb(data, ext_hook=unpack_extension, strict_map_key=True)
     except (ValueError, TypeError, OverflowError, RecursionError, MemoryError, msgpack.UnpackException) as error:
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise NotMsgpack(f"not msgpack: {reason}", place="plan") from None
+        raise NotMsgpack(f"not msgpack: {reason}", place="plan", expected=_BYTES) from None
 
 
 # -- what a plan must be in addition to well-formed

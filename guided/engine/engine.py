@@ -270,14 +270,14 @@ def check_matcher(matcher: Any, what: str) -> None:
         return
     message = _message(matcher)
     if matcher.stop_reason() in _LIMIT_REASONS or any(word in message for word in _LIMIT_WORDS):
-        raise LimitExceeded(f"{what}: {message}")
+        raise LimitExceeded(f"{what}: {message}", hint=_SIMPLER)
     if what == "the grammar does not compile":
-        raise GrammarError(f"{what}: {message}")
+        raise GrammarError(f"{what}: {message}", expected="a grammar that llguidance compiles")
     raise MatcherFailed(f"{what}: {message}")
 
 
 def _probe(pristine: Any, *, step: bool) -> None:
-    """Compute one mask, because the engine compiles a grammar without any sentence; raise if there is none.
+    """Compute one mask, because the engine compiles a grammar that no text matches; raise for such a one.
 
     With ``step`` one token is written as well, because thousands of options at one place exceed the engine's limits
     only then.
@@ -287,7 +287,9 @@ def _probe(pristine: Any, *, step: bool) -> None:
     if matcher.is_error():
         message = _message(matcher)
         if matcher.stop_reason() == "NoExtensionBias" or "NoExtension" in message:
-            raise GrammarError("no text can be written under this grammar")
+            raise GrammarError(
+                "no text matches this grammar", hint="look for intersections and complements that exclude each other"
+            )
         check_matcher(matcher, "the grammar does not compile")
     if step:
         first = next((8 * i + (byte & -byte).bit_length() - 1 for i, byte in enumerate(mask) if byte), None)

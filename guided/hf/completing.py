@@ -173,7 +173,7 @@ def completing(
     if not isinstance(model, str | None):
         raise RequestError(f"{type(model).__name__} is not a name", place="model", expected="a text")
     if not isinstance(options, Mapping | None):
-        raise RequestError(f"{type(options).__name__} is not an object", place="stream_options")
+        raise RequestError(f"{type(options).__name__} is not an object", place="stream_options", expected="an object")
     asked = asked_of(request, describe=describe)
     chat = _with_line(messages, _VERBOSITY.get(request.verbosity, ""))
     generation = generation_of(planner, *rows_of(planner, chat, plan, asked, "messages", is_one=True), asked)

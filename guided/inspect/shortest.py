@@ -59,11 +59,13 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
     path = search.shortest_end(state, effort=effort)
     if path.tokens is None:
-        raise LimitExceeded(path.reason, place="plan")
+        raise LimitExceeded(path.reason, place="plan", hint="use fewer required values")
     places = search.places(state)
     symbols = [symbol for token in path.tokens[:-1] for symbol in state.regions.symbols(token)]
     if places.refuses(places.start(state.entry.region), symbols):
-        raise LimitExceeded("no end without repeats was found where items or keys must differ", place="plan")
+        raise LimitExceeded(
+            "no end was found in which items and keys differ", place="plan", hint="require fewer of them"
+        )
     return path.tokens
 
 

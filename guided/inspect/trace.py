@@ -123,7 +123,7 @@ _TEXT = (RegionName.CONTENT, RegionName.RESPONSE)
 
 
 def _remainder(trailing: bytes, symbols: Sequence[int]) -> bytes | None:
-    """Return the rest of ``trailing`` after ``symbols``; None where they are no part of it."""
+    """Return the rest of ``trailing`` after ``symbols``; None where they are not its beginning."""
     data = bytes(symbol for symbol in symbols if symbol < 256)
     return trailing[len(data) :] if data and len(data) == len(symbols) and trailing.startswith(data) else None
 

@@ -107,7 +107,7 @@ class OutputParser:
 
     ``entry`` is the entry of the plan after this prompt; ``ends_at_marker``: True if that prompt ends right
     after the opening marker; the answer then begins with the marker's white space.  ``make_call_id`` makes the id of a
-    tool call if the model writes none.  ``hides_special``: special tokens that are no marker of the plan are not shown.
+    tool call if the model writes none.  ``hides_special``: special tokens other than the plan's markers are not shown.
     """
 
     def __init__(

@@ -110,7 +110,8 @@ class ServerPlanner(Planner):
             )
         custom = str(request.parts.reasoning_effort or "").startswith("custom:")
         if not self.allows_constraints and (request.source or custom):
-            raise Forbidden("this server takes no constraints of clients", place=request.source or "reasoning_effort")
+            place = request.source or "reasoning_effort"
+            raise Forbidden("this server takes no constraints of clients", place=place, hint="leave it out")
 
     def compose(self, parts: Parts) -> Plan:
         """Return the plan of ``parts``, composed in a worker process."""

@@ -55,7 +55,7 @@ def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     if isinstance(items, str):
         return [*messages, {"role": "user", "content": items}]
     if not isinstance(items, list) or not items:
-        raise RequestError("there is no input", place="input", expected="a text or a list of items")
+        raise RequestError("the input is missing or empty", place="input", expected="a text or a list of items")
     for i, item in enumerate(items):
         place = f"input[{i}]"
         if not isinstance(item, Mapping):
@@ -99,7 +99,7 @@ def _add(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) ->
             if text := "".join(text for text in texts if isinstance(text, str)):
                 messages.append({"role": "assistant", "content": None, "reasoning_content": text})
         case _:
-            raise RequestError(f"{shown(kind)} is not read", place=f"{place}.type", expected=" or ".join(_ITEMS))
+            raise RequestError(f"{shown(kind)} is not supported", place=f"{place}.type", expected=" or ".join(_ITEMS))
 
 
 def _named(item: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:

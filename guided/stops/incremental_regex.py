@@ -61,7 +61,8 @@ class IncrementalRegex:
                 expected="a pattern that needs at least one character",
             )
         if term == NONE:
-            raise GrammarError(f"no text matches the pattern {shown(source)}", place=_PLACE)
+            hint = "look for classes without a character"
+            raise GrammarError(f"no text matches the pattern {shown(source)}", place=_PLACE, hint=hint)
         self._states: list[tuple[frozenset[Regular], ...]] = [()]
         self._numbers: dict[tuple[frozenset[Regular], ...], int] = {(): 0}
         self._steps: dict[tuple[int, str], _Step] = {}
@@ -128,4 +129,4 @@ def _read(source: str) -> Regular:
         ) from None
     except InvalidRegex as error:
         message = f"{shown(source)} is not a valid pattern: {error}, column {error.at + 1}"
-        raise GrammarError(message, column=error.at + 1, place=_PLACE) from None
+        raise GrammarError(message, column=error.at + 1, place=_PLACE, expected="a pattern of Python's re") from None

@@ -126,7 +126,7 @@ class LookaheadDuplicates:
     def _clear_dead_ends(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
         search = _DeadEndSearch(_most_positions(scan))
         of = self.tokens.token_bytes
-        free: set[bytes] = set()  # the prefixes of all tokens that are no dead end
+        free: set[bytes] = set()  # the prefixes of all tokens that lead on
         candidates = allowed_of(words, self._toward_duplicates(scan))
         dead_ends: list[int] = []
         for i in sorted(candidates, key=lambda i: len(of[i]), reverse=True):

@@ -173,6 +173,7 @@ class Documents:
                     f"the reference {shown(f'#{fragment}')} leads nowhere: there is no {shown(step)}",
                     pointer=place.pointer,
                     keyword=keyword,
+                    expected="the pointer of a schema",
                 )
             steps.append(step)
             home = self._homes.get(id(value), home)
@@ -233,7 +234,7 @@ class Documents:
     def _anchor(self, place: Place, uri: str, name: str, keyword: str) -> Place:
         base = _bare(uri)
         if (base, name) not in self._anchors:
-            raise SchemaError(f"there is no anchor {name!r}", pointer=place.pointer, keyword=keyword)
+            raise SchemaError(f"unknown anchor {name!r}", pointer=place.pointer, keyword=keyword, expected="an $anchor")
         schema, dynamic = self._anchors[base, name]
         if dynamic and keyword == "$dynamicRef":
             for outer in place.scope:

@@ -1,7 +1,7 @@
 """Sets of numbers: the meaning of numeric keywords, their intersection and complement, and texts for single numbers.
 
 A set is a tuple of `Numbers`, a union.  All arithmetic is exact (`fractions.Fraction`), so bounds beyond 2^53 and
-decimal steps are no special case.  Texts have at most `MAX_DIGITS` digits on each side of the point, so that no model
+decimal steps need no special case.  Texts have at most `MAX_DIGITS` digits on each side of the point, so that no model
 can write digits for ever (`grammars.json_schema.shapes.number_texts`).
 """
 

@@ -100,7 +100,7 @@ class TagBuilder:
         only_keys(body, {"type", *keys}, place)
         self.depth += 1
         if self.depth > 60:
-            raise GrammarError("formats are nested more than 60 deep", place=place)
+            raise GrammarError("formats are nested too deeply", place=place, expected="at most 60 levels")
         node = make(self, body, end, place)
         self.depth -= 1
         return node
@@ -143,7 +143,7 @@ class TagBuilder:
             check_pattern(text, place=f"{place}.pattern")
         except InvalidRegex as error:
             at = f"{place}.pattern"
-            raise GrammarError(str(error), line=1, column=error.at + 1, place=at) from None
+            raise GrammarError(str(error), line=1, column=error.at + 1, place=at, expected="a regex of Rust") from None
         pattern = Pattern(text)
         return Until("text", pattern, end_text(end)) if isinstance(end, tuple) else self.with_end(pattern, end)
 
@@ -271,7 +271,9 @@ class TagBuilder:
         by_trigger: dict[str, list[Callable[[], Node]]] = {}
         for i, (pattern, spec) in enumerate(rules):
             if not isinstance(pattern, str) or not pattern:
-                raise GrammarError("a pattern is a text", place=f"{place}.rules[{i}][0]")
+                raise GrammarError(
+                    f"{shown(pattern)} is not a trigger", place=f"{place}.rules[{i}][0]", expected="a text"
+                )
             make = partial(self.build, spec, None, f"{place}.rules[{i}][1]")
             by_trigger.setdefault(pattern, []).append(make)
         firing_triggers(list(by_trigger), place)

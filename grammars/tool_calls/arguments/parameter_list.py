@@ -88,7 +88,7 @@ class ParameterList:
 
     def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
         if form.option("quote_end") is not None or form.option("items") is not None:
-            return ()  # delimited text may contain the text that ends a value, and elements are no JSON
+            return ()  # delimited text may contain the text that ends a value, and elements are not JSON
         patterns, table = self.patterns(form), ValueTable(markers)
         for tool in tools:
             inside = table.add()

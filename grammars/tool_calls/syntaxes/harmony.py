@@ -94,7 +94,8 @@ class Harmony:
 
 def _check(name: str, place: str) -> None:
     if not name or any(char.isspace() or char == "<" for char in name):
-        raise ToolError(f"name {shown(name)} contains white space or '<', which end a recipient", place=place)
+        raise ToolError(f"name {shown(name)} is empty or contains what ends a recipient", place=place,
+                        expected="a name without white space and <")  # fmt: skip
 
 
 class _HarmonyReader(SectionReader):

@@ -50,7 +50,7 @@ def read_prompts(context: ModelContext, prompt: Any) -> list[list[int]]:
                 "not the prompt of this model", place=f"prompt[{r}]", expected=f"a text, or token ids below {size}"
             )
         if not row:
-            raise RequestError("there is no token", place=f"prompt[{r}]", expected="at least one")
+            raise RequestError("the prompt is empty", place=f"prompt[{r}]", expected="at least one token")
     return [list(row) for row in rows]
 
 

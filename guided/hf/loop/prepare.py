@@ -114,7 +114,8 @@ def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int, piece: 
     """
     model, abilities = context.model, abilities_of(context.model)
     if not abilities.ragged:
-        raise ModelError("; ".join(abilities.notes) or "this model is decoded step by step", place="model")
+        reason = "; ".join(abilities.notes) or "this model is decoded step by step"
+        raise ModelError(reason, place="model", expected="a model whose rows may differ in length")
     device = model.get_input_embeddings().weight.device
     capacity = Capacity(rows, cached_tokens, measured_cost(model), piece)
     cache = PackedKV(model, 0) if packs(model) else RowKV(model, 0)
