@@ -33,8 +33,8 @@ class AnswerMethods:
     A type given as ``response_format`` types the answer: ``message.parsed`` is of that type, or None.
     """
 
-    context: ModelContext
-    planner: Planner
+    context: ModelContext  #: model, tokenizer, format and caches: what a server or another adapter builds on
+    planner: Planner  #: makes plans and keeps them; for adapters as well
 
     @overload
     def batch(

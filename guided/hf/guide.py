@@ -75,7 +75,7 @@ class Guide(AsyncMethods):
         format = with_text_after_calls(format, text_after_calls)
         self.context = ModelContext(model, tokenizer, tokens, format, PrefixPool(checked_cache_bytes(cache_bytes)))
         self.planner = Planner(self.context)
-        self.worker = WorkerThread()
+        self._worker = WorkerThread()
 
     @classmethod
     def from_pretrained(
