@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeAlias
 
-from grammars.limits.schema_limits import check_deadline, timely
+from grammars.limits.schema_limits import check_deadline, with_deadline
 from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.languages import NONE, Regular, lengths, matches
 from grammars.regular.terms import derivative_classes, derive
@@ -77,7 +77,7 @@ def _words(language: Regular, most: int) -> frozenset[str]:
             for part in finite:
                 words = finite_words(part, most)
                 if words is not None:
-                    return frozenset(word for word in timely(words) if matches(language, word))
+                    return frozenset(word for word in with_deadline(words) if matches(language, word))
             return _searched(language, most)
     raise TooMuch
 

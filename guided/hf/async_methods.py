@@ -148,7 +148,9 @@ class AsyncMethods(AnswerMethods):
         **options: Unpack[Keywords],
     ) -> AsyncStream[Any]:
         """Return the events of `stream` for ``async for``; a wrong argument raises at the first one."""
-        return AsyncStream(self._worker, lambda: self.stream(messages, plan, response_format=response_format, **options))
+        return AsyncStream(
+            self._worker, lambda: self.stream(messages, plan, response_format=response_format, **options)
+        )
 
     @overload
     async def achat(

@@ -47,7 +47,7 @@ class LoopRow:
     is_closed: bool = False  #: ended from outside
     is_filling: bool = False  #: not all of its prompt is in the cache
     twins: Sequence[LoopRow] = ()  #: rows that begin alike, and wait until this one is fed
-    began_open: bool = True  #: `feeds_last` when it joined; its twins count on it
+    fed_last_at_first: bool = True  #: `feeds_last` when it joined: rows share a place while neither has changed
     chats: frozenset[tuple[int, ...]] = frozenset()  #: of all rows that begin alike
 
     @property

@@ -140,7 +140,7 @@ class RowLoop:
 
     def _leave(self, step: Step) -> None:
         if self.places is not None:
-            step.ended.extend(self.places.leave())
+            step.ended.extend(self.places.remove_ended())
         elif not any(row.needs_forward for row in self._fixed):
             step.ended.extend(self._fixed)
             self._fixed = []
@@ -153,11 +153,11 @@ class RowLoop:
             return
         self.places.admit()
         self.places.make_room()
-        self._draft(self.places.pieces())
+        self._draft(self.places.piece_sizes())
         self._leave(step)  # a row that failed at its draft
         if self._active:
             hidden = any(row.states is not None for row in self._active)
-            self._logits, self._ready = self.places.feed(self.places.pieces(), hidden=hidden)
+            self._logits, self._ready = self.places.feed(self.places.piece_sizes(), hidden=hidden)
 
     def _feed_all(self) -> torch.Tensor:
         """Feed a token of each row; those that have ended get padding."""
@@ -167,9 +167,9 @@ class RowLoop:
         chunks = [row.pending or [self.pad_id] for row in self._fixed]
         return self.cache.feed(chunks, hidden=any(row.states is not None for row in self._fixed))
 
-    def _draft(self, pieces: Sequence[int | None]) -> None:
+    def _draft(self, sizes: Sequence[int | None]) -> None:
         """Choose the drafts to be fed; a row that fails at it needs no forward any more."""
-        parts = list(zip(self._active, pieces, strict=True))
+        parts = list(zip(self._active, sizes, strict=True))
         for drafts in dict.fromkeys(row.drafts for row in self._active if row.drafts is not None):
             asks: list[Ask | int] = [
                 Ask(row.number, len(row.pending), row.max_tokens - len(row.answer.tokens))
