@@ -36,14 +36,14 @@ __all__ = [
 ]
 
 #: At most this many characters of a caller's value appear in a message.
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 
 #: At most this many characters of each part of an error appear in its text.
-_MOST_TEXT = 2_000
+_MAX_TEXT = 2_000
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}... ({len(text):,} characters)"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}... ({len(text):,} characters)"
 
 
 def shown(value: object) -> str:
@@ -51,13 +51,13 @@ def shown(value: object) -> str:
 
     ``repr`` itself fails for integers of thousands of digits, for deep nesting and for some foreign classes.
     """
-    if isinstance(value, str) and len(value) > _MOST_SHOWN:
-        return f"{value[:_MOST_SHOWN]!r}... ({len(value):,} characters)"
+    if isinstance(value, str) and len(value) > _MAX_SHOWN:
+        return f"{value[:_MAX_SHOWN]!r}... ({len(value):,} characters)"
     try:
         text = repr(value)
     except Exception:
         return f"<{type(value).__name__}>"
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 # GuidedError                     root; carries .place, .expected and .hint

@@ -15,7 +15,7 @@ from grammars.values.format import Ends
 
 __all__ = ["CallEnds", "ContentEnds", "call_ends", "content_ends", "not_ends"]
 
-_LONGEST = 24  # characters of an end that is not a marker
+_MAX_LENGTH = 24  # characters of an end that is not a marker
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def content_ends(turn: Turn | None, header: str, opening: str, inside: Sequence[
         after = units.markers(turn.inner.split(markers[0], 1)[-1]) if markers[0] in turn.inner else []
         return ContentEnds(markers[0], inner, is_role, after[0] if after else "")
     word = turn.last.strip()
-    return ContentEnds(word if 0 < len(word) <= _LONGEST else "", "")
+    return ContentEnds(word if 0 < len(word) <= _MAX_LENGTH else "", "")
 
 
 def _closing_part(turn: Turn, inside: Sequence[str], units: Units) -> str:

@@ -13,7 +13,7 @@ from grammars.regular.terms import derivative_classes, derive
 
 __all__ = ["count_words", "finite_words"]
 
-_MOST_KEYS = 3_000  # more keys in one object are not expected
+_MAX_KEYS = 3_000  # more keys in one object are not expected
 
 
 @lru_cache(maxsize=2_000)
@@ -27,7 +27,7 @@ def finite_words(language: Regular, most: int) -> frozenset[str] | None:
         return None
 
 
-def count_words(languages: Iterable[Regular], most: int = _MOST_KEYS) -> int | None:
+def count_words(languages: Iterable[Regular], most: int = _MAX_KEYS) -> int | None:
     """Return how many different words the languages have together; None if there may be more than ``most``."""
     every: set[str] = set()
     for language in languages:

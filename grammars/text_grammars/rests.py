@@ -30,13 +30,13 @@ from special_tokens.errors import GrammarError
 
 __all__ = ["GrammarTexts", "grammar_texts"]
 
-_LONGEST, _LONGEST_REST = 4_096, 256  # characters
+_MAX_LENGTH, _MAX_REST_LENGTH = 4_096, 256  # characters
 #: Rests of one grammar, and items of a counted repeat that a rest may hold.
-_MAX_TEXTS, _MOST_ITEMS = 512, 16
+_MAX_TEXTS, _MAX_ITEMS = 512, 16
 #: Times that rules which lead back to themselves are read.
-_PASSES = 8
+_MAX_PASSES = 8
 #: Parts of a rule that are compared to tell whether it may end after them.
-_PREFIX = 8
+_PREFIX_PARTS = 8
 
 
 class GrammarTexts(NamedTuple):
@@ -68,11 +68,11 @@ class _Texts:
         self._words: dict[Expr, str | None] = {}
 
     def texts(self) -> GrammarTexts:
-        for _ in range(_PASSES):
+        for _ in range(_MAX_PASSES):
             is_new = False
             for definition in self._definitions:  # each after those that it names
                 text, previous = self._whole(definition), self._shortest.get(definition.name)
-                if text is not None and len(text) <= _LONGEST and (previous is None or len(text) < len(previous)):
+                if text is not None and len(text) <= _MAX_LENGTH and (previous is None or len(text) < len(previous)):
                     self._shortest[definition.name], is_new = text, True
             if not is_new:
                 break
@@ -83,7 +83,7 @@ class _Texts:
         for rule in rules:
             options = rule.body.options if isinstance(rule.body, AltExpr) else (rule.body,)
             parts = (option.parts if isinstance(option, SeqExpr) else (option,) for option in options)
-            whole = {(Name(rule.name),), *(option for option in parts if len(option) <= _PREFIX)}
+            whole = {(Name(rule.name),), *(option for option in parts if len(option) <= _PREFIX_PARTS)}
             for option in options:
                 rests |= dict.fromkeys(filter(None, self._rests(option, "", whole, ())))
         return GrammarTexts(self._shortest.get("start"), tuple(sorted(rests, key=len)[:_MAX_TEXTS]), ends)
@@ -106,7 +106,7 @@ class _Texts:
                 whole = ""
                 for part in parts:
                     part_text = self._text(part)
-                    if part_text is None or len(whole) + len(part_text) > _LONGEST:
+                    if part_text is None or len(whole) + len(part_text) > _MAX_LENGTH:
                         return None
                     whole += part_text
                 return whole
@@ -114,7 +114,7 @@ class _Texts:
                 return min((text for text in map(self._text, options) if text is not None), key=len, default=None)
             case Repeated(body=body, least=least):
                 once = self._text(body) if least else ""
-                return None if once is None or len(once) * least > _LONGEST else once * least
+                return None if once is None or len(once) * least > _MAX_LENGTH else once * least
             case WhenExpr(body=body):
                 return self._text(body)
         if expr not in self._words:
@@ -131,20 +131,20 @@ class _Texts:
         match expr:
             case SeqExpr(parts=parts):
                 for at in reversed(range(len(parts))):
-                    begun = (*before, *parts[: min(at, _PREFIX + 1)])
+                    begun = (*before, *parts[: min(at, _PREFIX_PARTS + 1)])
                     yield from self._rests(parts[at], tail, whole, begun)
                     text = self._text(parts[at])
-                    if text is None or len(text) + len(tail) > _LONGEST_REST:
+                    if text is None or len(text) + len(tail) > _MAX_REST_LENGTH:
                         return
                     tail = text + tail
-                    if begun and (len(begun) > _PREFIX or begun not in whole):
+                    if begun and (len(begun) > _PREFIX_PARTS or begun not in whole):
                         yield tail
             case AltExpr(options=options):
                 for option in options:
                     yield from self._rests(option, tail, whole, before)
             case Repeated(body=body, least=least):
                 if item := self._text(body):
-                    most = min(least - 1, _MOST_ITEMS - 1, (_LONGEST_REST - len(tail)) // len(item))
+                    most = min(least - 1, _MAX_ITEMS - 1, (_MAX_REST_LENGTH - len(tail)) // len(item))
                     yield from (item * number + tail for number in range(1, most + 1))
                 yield from self._rests(body, tail, whole, before if least else ())
             case WhenExpr(body=body):

@@ -40,7 +40,7 @@ __all__ = ["MAX_NESTING", "quote", "quote_regex", "render"]
 #: The engine refuses about 30 nested parentheses ("lark grammar too deeply nested"); deeper parts become rules.
 MAX_NESTING = 12
 
-_SHORT = 200  # characters of a text whose literal is remembered
+_MAX_CACHED_TEXT = 200  # characters of a text whose literal is remembered
 
 _ALT, _SEQ, _ATOM = 0, 1, 2  # operator precedence, loosest first
 
@@ -50,7 +50,7 @@ def quote(text: str, *, ignore_case: bool = False) -> str:
 
     JSON's escapes are legal in Lark.  DEL is escaped as well: JSON leaves it raw and the engine's lexer refuses it.
     """
-    literal = _literal(text) if len(text) <= _SHORT else _literal.__wrapped__(text)
+    literal = _literal(text) if len(text) <= _MAX_CACHED_TEXT else _literal.__wrapped__(text)
     return literal + "i" if ignore_case else literal
 
 

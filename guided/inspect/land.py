@@ -25,7 +25,7 @@ from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, Req
 __all__ = ["row_landing"]
 
 #: Plans whose shortest answers are kept.
-_KEPT = 64
+_MAX_CACHED_PLANS = 64
 
 
 class _Start(NamedTuple):
@@ -41,7 +41,7 @@ class _Starts:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._kept: BoundedCache[_Start] = BoundedCache(_KEPT)
+        self._kept: BoundedCache[_Start] = BoundedCache(_MAX_CACHED_PLANS)
 
     def of(self, plan: Plan, entry: str, max_tokens: int) -> _Start:
         """Return the start of an entry of a plan, with the shortest answer if a quicker search finds a longer one."""

@@ -23,7 +23,7 @@ from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 __all__ = ["min_tokens", "shortest", "shortest_output"]
 
 #: Places of a search: more than a step of a loop may take, since an answer of hundreds of members has as many places.
-_MOST_PLACES = 16_000
+_MAX_PLACES = 16_000
 
 
 def shortest(plan: Plan, engine: Engine) -> str | None:
@@ -55,7 +55,7 @@ def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
 
 def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tuple[int, ...]:
     """Return the tokens of the shortest output found; raises `LimitExceeded` with the reason where none is."""
-    effort = Effort(time_limits().landing_cpu_s, _MOST_PLACES)
+    effort = Effort(time_limits().landing_cpu_s, _MAX_PLACES)
     search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
     path = search.shortest_end(state, effort=effort)
     if path.tokens is None:

@@ -13,11 +13,11 @@ FEW = 8
 #: Where more bytes than this are allowed, any text is.
 FREE_TEXT = 64
 #: What must come next, if it is as long as this, shows that free text has been left.
-_EXIT = 4
+_EXIT_BYTES = 4
 #: Places that take as long as seeing what comes after some symbols, and as asking whether they fit.
 SEEN, FITTED = 0.05, 0.02
 #: The most that looking at texts may take at one place.
-_MOST_SPENT = 20.0
+_MAX_SPENT = 20.0
 #: Letters first: a run of them has fewer tokens than one of digits or marks.
 _PRINTABLE = bytes((*range(0x61, 0x7B), *range(0x20, 0x61), *range(0x7B, 0x7F), 0x0A, 0x09))
 _WORD = b"_ abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -89,7 +89,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
                 plain[number] = matcher.outcome(letters) if matcher.accepts(letters) else None
             if plain[number] == after:
                 return False
-        if len(after.forced) >= _EXIT:
+        if len(after.forced) >= _EXIT_BYTES:
             return True
         single = self.looks(matcher, mask).get(after)
         return single is None or (single,) == tuple(text)
@@ -116,7 +116,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
 
     def fits(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask) -> bool:
         """Whether ``text`` may be written; False as well where ``spent``, taken off at each place, is too much."""
-        if not mask.allows(text[0]) or self.spent >= _MOST_SPENT:
+        if not mask.allows(text[0]) or self.spent >= _MAX_SPENT:
             return False
         self.spent += FITTED * (1 + len(text) / FREE_TEXT)
         return matcher.accepts(text)

@@ -19,7 +19,7 @@ from special_tokens.errors import GuidanceError
 __all__ = ["Cursor", "FoundPath", "PathFinder", "in_tokens", "is_free"]
 
 #: Places that take as long as writing this many symbols of a path.
-_WRITTEN = 25
+_SYMBOLS_PER_PLACE = 25
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
 #: What may remain of a character in UTF-8, also after its bytes 0xE0 and 0xF0.
@@ -27,7 +27,7 @@ _CONTINUATIONS = tuple(tuple(data) for data in (b"\x80", b"\x80\x80", b"\x80\x80
 #: A number may have no more digits, or its exponent none that make it larger.
 _DIGITS, _NUMBER = frozenset(b"0123456789"), frozenset(NUMBER_BYTES)
 #: Where a path has more tokens too many than this, no other search is tried; other ends of one search only up to this.
-_TOO_LONG, _NEARLY = 16, 3
+_MAX_EXCESS, _MAX_EXCESS_OF_ENDS = 16, 3
 
 
 class Cursor(NamedTuple):
@@ -157,9 +157,9 @@ class PathFinder:
                     return FoundPath(path)
                 repeated = repeated or _begun(state, path, most)
                 missing = len(canonical_tokens(state.engine, (*lead, *end.symbols))) - most
-                if missing > _TOO_LONG:
+                if missing > _MAX_EXCESS:
                     return FoundPath(repeated)
-                if missing > _NEARLY:
+                if missing > _MAX_EXCESS_OF_ENDS:
                     break
         return FoundPath(repeated, repeated is not None or is_found)
 
@@ -177,7 +177,7 @@ def _fitting(
 ) -> EndPath | None:
     """Return the path after ``lead`` if both have at most ``most`` tokens."""
     path = path.behind(lead)
-    effort.spend(1 + len(path.symbols) / _WRITTEN)
+    effort.spend(1 + len(path.symbols) / _SYMBOLS_PER_PLACE)
     return path if path.size <= most else in_tokens(state, path, most)
 
 

@@ -23,9 +23,9 @@ from guided.landing.place import AnswerPlace, PlaceMap
 __all__ = ["SearchResult", "SearchTree", "search"]
 
 #: Places tried before the search goes on from the most promising one alone.
-_ROUND, _ROUND_OF_TEXT = 40, 150
+_ROUND_PLACES, _ROUND_PLACES_OF_TEXT = 40, 150
 #: Places that a round hands on: the most promising ones, and the nearest ones of which the way ahead is known.
-_KEPT, _NEAREST = 4, 2
+_NUM_PROMISING, _NUM_NEAREST = 4, 2
 #: What a symbol counts for when places of different depth are compared, in plans with JSON and in others: going on must
 #: not look worse than going back.  With JSON it is more than what a byte that must come costs (0.35).
 _PROGRESS, _PROGRESS_OF_TEXT = 0.4, 0.3
@@ -33,11 +33,11 @@ _PROGRESS, _PROGRESS_OF_TEXT = 0.4, 0.3
 _VISITS, _VISITS_OF_TEXT = 2, 4
 #: Other ends, which may have fewer tokens, are sought if they cost at most this much more than the first, and in at
 #: most this many places.
-_NEXT, _MORE = 3.0, 30
+_EXTRA_COST, _EXTRA_PLACES = 3.0, 30
 #: Where white space may stand in JSON, and white space.
 _BETWEEN, _BLANK = frozenset((Mode.VALUE, Mode.KEY, Mode.AFTER_KEY, Mode.AFTER)), set_of(b" \n\t\r")
 #: A watcher may forbid what was written; it does not where nothing else is left.
-_REFUSED = 40.0
+_REFUSED_COST = 40.0
 
 
 class SearchResult(NamedTuple):
@@ -71,7 +71,7 @@ class _Node:
     def _put(self, place: AnswerPlace) -> None:
         self.place = place
         if place.is_refused:
-            self.penalty += _REFUSED
+            self.penalty += _REFUSED_COST
             self.place = place._replace(is_refused=False)
         self.open = open_parts(place)
 
@@ -264,7 +264,7 @@ def search(
             continue
         if not node.matcher.ends.isdisjoint(mask.ids):
             yield node.result(tried)
-            most, least = min(most, estimate + _NEXT), max(least, effort.left - _MORE)
+            most, least = min(most, estimate + _EXTRA_COST), max(least, effort.left - _EXTRA_PLACES)
             continue
         scan = node.place.scan
         looks = (mask, node.place.position, node.place.call, scan and scan.mode, node.place.num_values, *node.written())
@@ -292,9 +292,9 @@ def search(
             piece = (*child.symbols, *child.forced)
             after = cost + preference.cost(candidate) + preference.cost_of(piece, tree.num_tokens) + child.penalty
             heappush(heap, (after + child.open, -next(ties), after, child, child.is_entered))
-        if since >= (_ROUND if scan is not None else _ROUND_OF_TEXT) and len(heap) > 1:
-            ahead = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
-            nearest = nsmallest(_NEAREST, (item for item in heap if item[4]))
+        if since >= (_ROUND_PLACES if scan is not None else _ROUND_PLACES_OF_TEXT) and len(heap) > 1:
+            ahead = nsmallest(_NUM_PROMISING, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
+            nearest = nsmallest(_NUM_NEAREST, (item for item in heap if item[4]))
             heap = [*ahead, *(item for item in nearest if item not in ahead)]
             since = 0
             heapify(heap)

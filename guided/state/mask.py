@@ -23,7 +23,7 @@ __all__ = ["MaskReader", "MaskRow", "TokenMask"]
 
 Words: TypeAlias = NDArray[np.int32]
 
-_MOST_FORCED = 64  # masks of one forced token that a row keeps
+_MAX_FORCED_MASKS = 64  # masks of one forced token that a row keeps
 
 
 class TokenMask:
@@ -123,7 +123,7 @@ class MaskRow:
         """Return the mask for words in which the engine has allowed ``token_id`` alone, and no end."""
         mask = self._forced.get(token_id)
         if mask is None:
-            if len(self._forced) == _MOST_FORCED:
+            if len(self._forced) == _MAX_FORCED_MASKS:
                 self._forced.clear()
             mask = self._forced[token_id] = TokenMask(self.words, token_id)
         return mask

@@ -175,7 +175,7 @@ def _call_probes(plain: Probe) -> Iterator[Probe]:
         yield replace(probe, base_kwargs=base if tools else plain.base_kwargs)
 
 
-_EXCERPT = 120  # characters
+_EXCERPT_LENGTH = 120  # characters
 
 
 def _excerpt(text: str) -> str:
@@ -183,8 +183,8 @@ def _excerpt(text: str) -> str:
     at = next((text.find(word) for word in (s.NAME, s.WORD) if word in text), -1)
     if at < 0:
         return ""
-    begin = max(text.rfind("\n", 0, at) + 1, at - _EXCERPT // 4)
-    return text[begin : begin + _EXCERPT]
+    begin = max(text.rfind("\n", 0, at) + 1, at - _EXCERPT_LENGTH // 4)
+    return text[begin : begin + _EXCERPT_LENGTH]
 
 
 def _is_plainly_written(text: str) -> bool:

@@ -83,13 +83,13 @@ def rendered_reasoning(
 _FIELD = re.compile(
     r"(?:\.|\[\s*['\"]|\.get\(\s*['\"])([a-z_]*(?:reason|think|thought|plan|reflect)[a-z_]*)\b(?!\s*\()"
 )
-_MOST_FIELDS = 4
+_MAX_FIELDS = 4
 
 
 def _reasoning_fields(template: str) -> list[str]:
     """Further message fields that may carry reasoning; transformers copies the two usual ones to each other."""
     names = dict.fromkeys(_FIELD.findall(template))
-    return [name for name in names if name not in ("reasoning_content", "thinking")][:_MOST_FIELDS]
+    return [name for name in names if name not in ("reasoning_content", "thinking")][:_MAX_FIELDS]
 
 
 def _shown_reasoning(rendering: str | None, reasoning_as: str, with_call: bool) -> Iterator[RenderedReasoning]:

@@ -38,7 +38,7 @@ from grammars.values.report import ReportRow
 __all__ = ["Emitted", "emit"]
 
 _OPEN, _CLOSE, _LEFT, _RIGHT = Text("["), Text("]"), Text("{"), Text("}")
-_DEEPEST = 30  # nesting depth of options in one rule
+_MAX_DEPTH = 30  # nesting depth of options in one rule
 _SET_SIZE = 63  # bits of a rule's parameter
 
 
@@ -350,7 +350,7 @@ class _AutomatonWriter:
         for i in order:  # later nodes first, so that those used once can be inlined
             body = self.tail_body(i)
             depths[i] = 1 + max((depths.get(to, 0) for to in self.targets(i) if to in self.bodies), default=0)
-            if depths[i] > _DEEPEST and i not in self.rule_names:
+            if depths[i] > _MAX_DEPTH and i not in self.rule_names:
                 self.rule_names[i] = self.writer.unused_name(f"{self.name}_{i}")
             if i in self.rule_names:
                 self.writer.rules[self.rule_names[i]] = RuleDef(body)

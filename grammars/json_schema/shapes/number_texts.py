@@ -28,7 +28,7 @@ _SHORT = (
 )
 _ZEROS = "(?:\\.0+)?"
 _BROKEN = "-?[0-9]+\\.[0-9]*[1-9][0-9]*"  # no integer
-_MOST_DECIMALS = 12  # of bounds and steps that numbers of 15 digits can resolve
+_MAX_DECIMALS = 12  # of bounds and steps that numbers of 15 digits can resolve
 FARTHEST = 10**13  #: the largest bound that they can resolve
 
 
@@ -92,7 +92,7 @@ def digits(numbers: Numbers) -> Digits:
     near = [b for b in (numbers.low, numbers.high) if b is not None]
     sizes = [num_decimals(v) for v in (*near, *numbers.steps, *numbers.not_steps, *numbers.excluded)]
     reachable = (numbers.low is None or numbers.low < FARTHEST) and (numbers.high is None or numbers.high > -FARTHEST)
-    return wanted if reachable and all(n is not None and n <= _MOST_DECIMALS for n in sizes) else Digits.LOST
+    return wanted if reachable and all(n is not None and n <= _MAX_DECIMALS for n in sizes) else Digits.LOST
 
 
 # A text of the set that is not a proper prefix of another one must leave each regex with nothing but the empty text:

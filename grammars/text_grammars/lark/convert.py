@@ -20,7 +20,7 @@ __all__ = ["ClientGrammar", "SchemaTexts", "check_ends", "client_grammar", "loca
 
 
 #: Rows of one grammar about its lexer.
-_MOST_ROWS = 10
+_MAX_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ def client_grammar(
 
 def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[ReportRow]:
     """Yield a row for each place where a lexeme cannot end, and for each two of which the lexer reads one too far."""
-    for lexeme in endless[:_MOST_ROWS]:
+    for lexeme in endless[:_MAX_ROWS]:
         line, column = lexeme.at
         reason = f"at line {line}, column {column} it can never end: all that may follow it there continues it"
         yield ReportRow("", lexeme.shown, Outcome.NARROWED, reason)
-    for lost in lost_texts(source)[:_MOST_ROWS]:
+    for lost in lost_texts(source)[:_MAX_ROWS]:
         reason = f"{lost.follower} cannot always follow {lost.short}: the lexer goes on with {lost.long}, and not back"
         reason += "; write a lexeme that ends earlier, or [suffix=...]"
         yield ReportRow("", lost.long, Outcome.NARROWED, reason)

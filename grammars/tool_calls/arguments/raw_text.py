@@ -64,11 +64,11 @@ def is_writable(language: Regular, end: str, markers: Markers) -> bool:
     language, head = without_end(language, end, markers), _text_that_ends(end, markers)
     if language == ALL or not head:
         return language != NONE
-    return not surely_empty(_ended_once(cat(language, text(end[: end.index(head)])), head), _MOST_STATES)
+    return not surely_empty(_ended_once(cat(language, text(end[: end.index(head)])), head), _MAX_STATES)
 
 
 #: At most this many states are searched for a word that can be written.
-_MOST_STATES = 3_000
+_MAX_STATES = 3_000
 
 
 def _text_that_ends(end: str, markers: Markers) -> str:

@@ -34,7 +34,7 @@ _DEFAULTS = {
     "message": "<|message|>",
 }
 _OTHER_CHANNEL = "<|channel|>analysis"  # where models address a function as well, without masks
-_LONGEST_TYPE = 2  # words between a recipient and the message
+_MAX_TYPE_WORDS = 2  # words between a recipient and the message
 
 
 def _pieces(form: ToolCallFormat) -> dict[str, str]:
@@ -113,7 +113,7 @@ class _HarmonyReader(SectionReader):
             raise UnexpectedText
         self.name = name
         kind, _ = yield from self.until(self._piece["message"])
-        if len(kind.split()) > _LONGEST_TYPE:
+        if len(kind.split()) > _MAX_TYPE_WORDS:
             raise UnexpectedText
         self.start_call(name)
         yield from stream_value(self, self.arguments)

@@ -27,7 +27,7 @@ from special_tokens.errors import ModelError
 __all__ = ["Prepared", "own_loop", "prepare", "shared_loop"]
 
 #: The longest of even prompts has this many times the tokens of the shortest, at most.
-_EVEN = 1.1
+_MAX_LENGTH_RATIO = 1.1
 
 #: Settings with which ``generate`` neither samples nor searches itself.
 _NEUTRAL: dict[str, Any] = {
@@ -85,7 +85,7 @@ def prepare(
     model, abilities = context.model, abilities_of(context.model)
     if abilities.ragged:
         lengths = [len(ids) for ids in inputs.prompt_ids]
-        is_even = is_free and max(lengths) <= _EVEN * min(lengths)
+        is_even = is_free and max(lengths) <= _MAX_LENGTH_RATIO * min(lengths)
         # One row is fed as the model's own generate feeds it, to the bit.
         is_packed = len(lengths) > 1 and packs(model, is_even=is_even)
         return Prepared(PackedKV(model, 0) if is_packed else RowKV(model, 0))

@@ -13,10 +13,10 @@ from typing import Any
 __all__ = ["IncrementalTokenizer"]
 
 #: Prompts remembered: as many conversations are read incrementally at the same time.
-_PROMPTS = 16
+_MAX_PROMPTS = 16
 
 #: Shorter texts are read whole: that takes less than a millisecond.
-_LEAST = 1000
+_MIN_CHARACTERS = 1000
 
 #: A tokenizer of transformers keeps the options of a call in itself: other threads would read with them.
 _one_at_a_time = threading.Lock()
@@ -44,14 +44,14 @@ class IncrementalTokenizer:
 
     def __call__(self, text: str, **options: Any) -> Any:
         """Return what the tokenizer returns; of a known beginning only the rest is read."""
-        if options != {"add_special_tokens": False} or len(text) < _LEAST or self.is_incremental is False:
+        if options != {"add_special_tokens": False} or len(text) < _MIN_CHARACTERS or self.is_incremental is False:
             return self._call(text, **options)
         cached = self._ids_by_prompt  # another one after `forget`
         ids = self._read(text)
         with self._lock:
             cached[text] = ids
             cached.move_to_end(text)
-            while len(cached) > _PROMPTS:
+            while len(cached) > _MAX_PROMPTS:
                 cached.popitem(last=False)
         return {"input_ids": list(ids)}
 
