@@ -60,27 +60,6 @@ def shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
-# GuidedError                     root; carries .place, .expected and .hint
-# |-- RequestError                a server answers 400; also a ValueError
-# |   |-- ContextExceeded
-# |   |-- SchemaError             .pointer is the place in the schema
-# |   |-- GrammarError            .line and .column if known
-# |   `-- ToolError
-# |-- ModelError
-# |   |-- TokenizerError          also a ValueError
-# |   |-- TemplateError           also a ValueError
-# |   `-- EmbeddedModelError
-# |-- PlanError                   also a ValueError
-# |   `-- WireError
-# |       |-- NotMsgpack
-# |       |-- UnknownVersion
-# |       `-- MalformedPlan
-# |-- AnswerError
-# |   `-- ParseError              also a ValueError
-# `-- GuidanceError               ends one row; also a RuntimeError
-#     |-- MatcherFailed
-#     |   `-- TokenRefused
-#     `-- LimitExceeded
 class GuidedError(Exception):
     """The base class of all errors of guided.
 

@@ -221,9 +221,7 @@ def _stops(body: Mapping[str, Any]) -> Stops:
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
         raise RequestError(f"{shown(stop)} is not a stop sequence", place="stop", expected="a text or a list of texts")
     if not isinstance(ids, list | tuple) or not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
-        raise RequestError(
-            f"{shown(ids)} is not a list of token ids", place="stop_token_ids", expected="a list of integers"
-        )
+        raise RequestError(f"{shown(ids)} is not a list of ids", place="stop_token_ids", expected="integers")
     return Stops(tuple(texts), tuple(ids), include=_flag(body, "include_stop_str_in_output", False))
 
 

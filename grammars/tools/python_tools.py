@@ -142,9 +142,7 @@ def _stand_in(function: Callable[..., Any], *, without_defaults: bool = False) -
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
             star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
-            raise ToolError(
-                f"{star}{parameter.name} cannot be passed by name", place=place, expected="named parameters"
-            )
+            raise ToolError(f"{star}{parameter.name} cannot be passed by name", place=place, hint="drop / and *")
         if parameter.kind is not parameter.VAR_KEYWORD:
             parameter = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             if without_defaults and parameter.default is not parameter.empty:

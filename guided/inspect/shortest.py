@@ -63,9 +63,7 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     places = search.places(state)
     symbols = [symbol for token in path.tokens[:-1] for symbol in state.regions.symbols(token)]
     if places.refuses(places.start(state.entry.region), symbols):
-        raise LimitExceeded(
-            "no end was found in which items and keys differ", place="plan", hint="require fewer of them"
-        )
+        raise LimitExceeded("no end with different items and keys was found", place="plan", hint="require fewer")
     return path.tokens
 
 

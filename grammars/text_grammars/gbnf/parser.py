@@ -212,9 +212,7 @@ def _escape(token: Token, text: str, at: int) -> tuple[int, int]:
         return _ESCAPES[kind], at + 2
     digits = text[at + 2 : at + 2 + size]
     if not re.fullmatch(f"[0-9a-fA-F]{{{size}}}", digits):
-        raise _refused(
-            f"\\{kind} needs {size} hexadecimal digits", token, f"write \\{kind}{'0041'.zfill(size)[-size:]} for A"
-        )
+        raise _refused(f"\\{kind} needs {size} hexadecimal digits", token, "put zeros in front")
     return int(digits, 16), at + 2 + size
 
 

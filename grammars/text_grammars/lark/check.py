@@ -224,9 +224,7 @@ def _check_names(source: LarkGrammar) -> None:
                 expected=importable,
             )  # fmt: skip
         if imported.alias in defined:
-            raise _refuse(
-                f"{shown(imported.alias)} is defined twice", imported.at, "import it under another name: -> NAME"
-            )
+            raise _refuse(f"{shown(imported.alias)} is defined twice", imported.at, "give it another name: -> NAME")
         defined[imported.alias] = imported.at
     if "start" not in defined:
         raise GrammarError("there is no rule called start", expected="start: ...")
@@ -234,7 +232,7 @@ def _check_names(source: LarkGrammar) -> None:
         if isinstance(expr, Name) and expr.name not in defined:
             near = difflib.get_close_matches(expr.name, defined, 1)
             raise _refuse(
-                f"{shown(expr.name)} is not defined", expr.at, f"is it {shown(near[0])}?" if near else "add its rule"
+                f"{shown(expr.name)} is not defined", expr.at, f"is it {shown(near[0])}?" if near else "add it"
             )
     _check_parameters(source)
 
@@ -244,7 +242,7 @@ def _check_parameters(source: LarkGrammar) -> None:
     for expr in source.walk():
         if isinstance(expr, Name) and takes.get(expr.name, False) != (expr.argument is not None):
             raise _refuse(
-                f"{shown(expr.name)} and its definition disagree about a parameter", expr.at, "give both or neither"
+                f"{shown(expr.name)} and its definition disagree about a parameter", expr.at, "add or drop it"
             )
 
 

@@ -272,7 +272,7 @@ class TagBuilder:
         for i, (pattern, spec) in enumerate(rules):
             if not isinstance(pattern, str) or not pattern:
                 raise GrammarError(
-                    f"{shown(pattern)} is not a trigger", place=f"{place}.rules[{i}][0]", expected="a text"
+                    f"{shown(pattern)} is not a trigger", place=f"{place}.rules[{i}][0]", expected="text"
                 )
             make = partial(self.build, spec, None, f"{place}.rules[{i}][1]")
             by_trigger.setdefault(pattern, []).append(make)
