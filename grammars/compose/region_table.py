@@ -33,7 +33,7 @@ def region_table(
         into_reasoning = (_exit(form.start, REASONING, markers),)
         out_of_reasoning = (_exit(form.end, AFTER_REASONING, markers),)
         is_token = isinstance(out_of_reasoning[0].trigger[0], int)
-        if is_token and form.empty.strip() == form.end.strip():  # its end alone says that there is none
+        if is_token and form.empty.strip() == form.end.strip():  # the end marker alone means: no reasoning
             into_reasoning += out_of_reasoning
         if form.ends_by_call:
             out_of_reasoning += into_calls

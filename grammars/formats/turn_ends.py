@@ -176,7 +176,7 @@ def _opens_section(before: str, middle: str, units: Units) -> bool:
 
 
 def _next_role(texts: CallTexts, after: str, units: Units) -> str:
-    """The marker directly after calls that have a result; it opens the next message and so ends this one."""
+    """The marker directly after calls that have a result; it opens the next message and thereby ends this one."""
     if texts.answered is None or after not in texts.answered or s.RESULT not in texts.answered:
         return ""
     next_turn = texts.answered[texts.answered.rindex(after) + len(after) :] if after else ""

@@ -135,7 +135,7 @@ def _content(content: Any, place: str) -> tuple[str, str]:
 
 
 def _part_text(part: Any, place: str) -> str:
-    """The text of a part; raises `RequestError` for an image, a file, sound, or text that is none."""
+    """The text of a part; raises `RequestError` for an image, a file, sound, or a text of another type."""
     kind: Any = type(part).__name__
     if isinstance(part, str):
         return part

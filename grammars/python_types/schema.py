@@ -280,7 +280,7 @@ class PythonSchema(GenerateJsonSchema):
         return super().arguments_schema(schema)
 
     def _check_aliases(self, fields: Any) -> None:
-        """Raise where two members are read from one key, or one from no key of its own."""
+        """Raise where two members are read from the same key, or one from inside another value."""
         seen: dict[str, str] = {}
         for name, field in fields:
             alias = field.get("validation_alias", name)

@@ -1,6 +1,6 @@
 """Shortest texts of clients' grammars: of the whole, and of the rest of each rule in which something is written.
 
-They are worked out from the rules alone; whether the engine's lexer lets one stand, only its masks show.
+They are computed from the rules alone: the engine's lexer may still refuse one, which only its masks show.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PREFIX_PARTS = 8
 class GrammarTexts(NamedTuple):
     """A shortest text of a grammar, and of the rests of its rules, each of which must follow once the rule has begun.
 
-    ``ends``: what ends the lazy rules, wherever it is written.
+    ``ends``: the texts that end lazy rules.
     """
 
     whole: str | None = None
@@ -126,7 +126,7 @@ class _Texts:
     def _rests(self, expr: Expr, tail: str, whole: set[tuple[Expr, ...]], before: tuple[Expr, ...]) -> Iterator[str]:
         """Yield the rest of an option of a rule from each place in ``expr`` on, after which ``tail`` comes.
 
-        ``before`` is what has been written of the option; where that is one of ``whole``, nothing more must come.
+        ``before`` is what has been written of the option; if ``whole`` contains it, the option is complete.
         """
         match expr:
             case SeqExpr(parts=parts):

@@ -277,7 +277,7 @@ def check_matcher(matcher: Any, what: str) -> None:
 
 
 def _probe(pristine: Any, *, step: bool) -> None:
-    """Compute one mask, because the engine compiles a grammar that no text matches; raise for such a one.
+    """Compute one mask, because the engine compiles a grammar that no text matches; raise `GrammarError` then.
 
     With ``step`` one token is written as well, because thousands of options at one place exceed the engine's limits
     only then.

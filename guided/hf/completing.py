@@ -189,7 +189,7 @@ def completing(
 
 
 def ignored_of(plan: Plan) -> tuple[str, ...]:
-    """Return the keys without effect; those that a plan ignores, and its host reads, are none of them."""
+    """Return the keys without effect; those that a plan ignores but its host reads are not among them."""
     return tuple(key for key in plan.ignored if key not in ("stream_options", "include_usage"))
 
 

@@ -40,9 +40,9 @@ _COMMIT_COST = 3.0
 _MARGIN_TOKENS = 12
 #: Positions whose paths are kept: drafts may be taken back, at most as many tokens.
 _MAX_POSITIONS = 64
-#: This many symbols of an opening in free text show that a call is begun; fewer are in other text as well.
+#: This many symbols of an opening in free text show that a call begins; fewer occur in other text as well.
 _OPENING_SYMBOLS = 3
-#: The calls, by their openings, of which one must fit where an opening is begun.
+#: The most calls tried, by their openings: where an opening begins, one of them must fit.
 _MAX_LEADS = 8
 #: The names in a note, and what one is made of; tokens before a refused one in which its name may have begun.
 _MAX_NAMES, _NAME, _NAME_TOKENS = 3, re.compile(r"[\w.-]+"), 16

@@ -132,7 +132,7 @@ class PathFinder:
     ) -> FoundPath:
         """Return a path of at most ``most`` tokens from ``cursor``: the end of ``known_path``, or what a search finds.
 
-        ``written``: the number of symbols from the beginning of ``known_path`` to the cursor, if that is known.  The
+        ``written``: the number of symbols from the beginning of ``known_path`` to the cursor, -1 if unknown.  The
         path is to begin with ``lead``.
         """
         state, matcher, place = cursor

@@ -26,7 +26,7 @@ _MAX_LENGTH = 1 << 16
 #: A piece of a regex: an escape or a class (one character), a parenthesis, a repeat with its least count, a character.
 _ESCAPE = r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[xupP]\{[^}]*\}|.)"
 _PIECE = re.compile(_ESCAPE + r"|\[(?:\\.|[^\]\\])*\]|[()]|\{([0-9]+)[0-9,]*\}|.", re.DOTALL)
-_CHARACTER = 6  # bytes, at the most: JSON may have to write an escape
+_CHARACTER = 6  # at most, in bytes: JSON may have to write an escape
 _REPEATS = ("*", "+", "?")
 _BRANCHES = ("anyOf", "oneOf")
 _CONDITIONS = ("then", "else", "not", "if")

@@ -157,7 +157,7 @@ def _regex_language(pattern: str) -> Regular | None:
 
 
 def _short_word(whole: Regular | None) -> str | None:
-    """A shortest word of a language, of the letters that JSON writes as they are if there is one; None if too far."""
+    """A shortest word of a language, if possible without characters that JSON escapes; None if it is too long."""
     for candidate in () if whole is None else (inter(whole, _PLAIN), whole):
         word = shortest(candidate, _MAX_STATES, _MAX_PARTS)
         if isinstance(word, str):

@@ -38,7 +38,7 @@ _KNOWN_TEXTS_FIRST = Preference({}, takes_known=True)
 _PLACES_FACTOR, _MIN_PLACES = 3, 100
 #: Places of each other search near the budget, in addition to those of the first one.
 _EXTRA_PLACES = 20
-#: Tokens before a search in which what closes a text may have been begun.
+#: The last tokens before a search, in which the end of a text may already have begun.
 _LAST_TOKENS = 32
 #: Texts whose tokens are kept.
 _MAX_CACHED_TEXTS = 4_096

@@ -172,7 +172,7 @@ class OutputParser:
         return out if self._has_left or not self._white else [*out, ContentDelta(self._white)]
 
     def _unfinished(self, held: Sequence[int]) -> list[Event]:
-        """The event of symbols that may begin a marker; white space is none."""
+        """The event of symbols that may begin a marker; [] for white space."""
         text = self._decode(held) + self._decoder.decode(b"", final=True)
         return [UnfinishedMarkup(text)] if text.strip() else []
 

@@ -94,7 +94,7 @@ class RowAnswer:
 
     @property
     def landed(self) -> int | None:
-        """The index of the first token that the budget chose; None as long as there is none."""
+        """The index of the first token that the budget chose; None before that."""
         return _landed(self.sequence)
 
     def token_mask(self) -> TokenMask | None:

@@ -347,7 +347,7 @@ class _Requests:
 
 
 def _shown_id(given: list[bytes]) -> str:
-    """Return the client's id, if it is one that is short and printable; else nothing."""
+    """Return the client's id if it is short and printable, else ""."""
     text = given[0].decode("latin-1") if len(given) == 1 else ""
     return text if len(text) <= _MAX_ID_LENGTH and text.isascii() and text.isprintable() else ""
 

@@ -50,7 +50,7 @@ class Settings:
 
 
 def read_keys(path: Path) -> tuple[str, ...]:
-    """Return the keys in a file, one a line; empty lines and those that begin with # are none."""
+    """Return the keys in a file, one a line; empty lines and those that begin with # are skipped."""
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:

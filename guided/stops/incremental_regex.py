@@ -45,8 +45,8 @@ class _Step(NamedTuple):
 class IncrementalRegex:
     """A compiled stop pattern.  Immutable for its users; it caches the DFA states that it has visited.
 
-    A DFA state is a tuple of groups, oldest match first; a group holds the rests, as terms, of matches that began at
-    the same character, and a rest is only in the oldest group that has it.
+    A DFA state is a tuple of groups, oldest match first; a group holds what remains, as terms, of matches that began
+    at the same character; a term is only in the oldest of its groups.
     """
 
     def __init__(self, source: str) -> None:

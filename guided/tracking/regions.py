@@ -137,7 +137,7 @@ class RegionMap:
         return self._states[position.state].depth[position.node]
 
     def rests_of_exits(self, position: Position, most: int) -> list[tuple[int, ...]]:
-        """Return the rest of the exits that have been begun: at most ``most`` of them, the shortest ones."""
+        """Return what remains of the exits that have begun: at most ``most`` of them, the shortest ones."""
         state, rests = self._states[position.state], list[tuple[int, ...]]()
         todo: deque[tuple[int, tuple[int, ...]]] = deque([(position.node, ())])
         while todo and len(rests) < most:
@@ -149,7 +149,7 @@ class RegionMap:
         return rests
 
     def next_of_exits(self, position: Position) -> frozenset[int]:
-        """Return the symbols that begin an exit at ``position``, or go on with one that has been begun."""
+        """Return the symbols that begin an exit at ``position``, or continue one that has begun."""
         state = self._states[position.state]
         return frozenset((*state.goto[0], *state.goto[position.node]))
 

@@ -55,7 +55,7 @@ def has_too_few_values(form: ArrayForm, values: Values) -> bool:
 def may_run_out(automaton: MemberAutomaton, values: Values) -> bool:
     """Whether an item may have to be written when earlier items have used up all its values.
 
-    Where all items have the same values the watcher counts them, and no further item is begun.
+    Where all items have the same values the watcher counts them, and no further item begins.
     """
     here = [_together(node.all_edges(), values) for node in automaton.nodes]
     every = _together([edge for node in automaton.nodes for edge in node.all_edges()], values)

@@ -2,7 +2,7 @@
 
 A set is a tuple of `Numbers`, a union.  All arithmetic is exact (`fractions.Fraction`), so bounds beyond 2^53 and
 decimal steps need no special case.  Texts have at most `MAX_DIGITS` digits on each side of the point, so that no model
-can write digits for ever (`grammars.json_schema.shapes.number_texts`).
+can write digits without end (`grammars.json_schema.shapes.number_texts`).
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ def tightened(numbers: Numbers) -> Numbers:
 
 
 def _member(numbers: Numbers, first: Fraction, step: Fraction) -> Fraction:
-    """The first member from ``first`` on; if none of the next 256 candidates is one, the candidate after them."""
+    """The first member from ``first`` on; the 257th candidate if none before is a member."""
     for _ in range(_MAX_LISTED):
         if numbers.holds(first):
             return first

@@ -74,7 +74,7 @@ def _tighten_count(count: Count, most: int | None) -> Count | None:
 def _is_implied(
     count: Count, prefix: tuple[Conj | None, ...], other_items: Conj | None, most: int | None, is_empty: IsEmpty
 ) -> bool:
-    """Whether every item that the count looks at satisfies it anyway."""
+    """Whether every item that the count looks at satisfies it already."""
     if not count.item:
         return True
     items = [*prefix[count.start :], *((other_items,) if most is None or most > len(prefix) else ())]

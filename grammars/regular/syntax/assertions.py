@@ -261,5 +261,5 @@ def _without_start(tree: Tree) -> Tree:
 
 
 def plain(tree: Repetition) -> Tree:
-    """The repeat as a regular term where its body is one."""
+    """The repeat, as a regular term where its body is a regular term."""
     return rep(tree.body, tree.least, tree.most) if isinstance(tree.body, Regular) else tree

@@ -52,7 +52,7 @@ def has_disputed_case(pattern: str) -> bool:
     return parser.has_disputed_case
 
 
-_MAX_BRACES_LENGTH = 400  # characters: counts have 9 digits at the most, names of properties some tens
+_MAX_BRACES_LENGTH = 400  # characters: counts have at most 9 digits, names of properties some tens
 _LAST_LINE = tree_alt([END, tree_cat([text("\n"), END])])
 #: Groups that some validator understands, with their names.
 _FOREIGN_KINDS = {"?>": "an atomic group", "?P=": "a back-reference", "?#": "a comment", "?(": "a condition"}

@@ -23,7 +23,7 @@ def bare(end: str) -> str:
 def ended(language: Regular, end: str, markers: Markers, *, name: str = "value") -> Node:
     """The node of a text of ``language`` followed by ``end``.
 
-    If ``end`` begins with a token, text cannot contain it anyway; if it begins with characters, these are part of the
+    If ``end`` begins with a token, text cannot contain it; if it begins with characters, these are part of the
     text's lexeme, which would otherwise swallow them.
     """
     language = without_end(language, end, markers)

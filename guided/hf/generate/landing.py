@@ -52,7 +52,7 @@ def _narrowed(row: RowSequence, scores: torch.Tensor, numbers: list[int]) -> tor
     *ids, best_token, num_left, is_choice = numbers
     ids = ids[:num_left]
     safe = [i for i in ids if row.lands(i, effort, is_own=i == best_token)]
-    # The path's next token is one of many: it stays only where nothing else is left.  Tokens that were not tried are
+    # The path's next token stays only where no other is left: it is one of many.  Tokens that were not tried are
     # masked, also if all that were tried pass.
     nearest = None if safe else row.landing_token()
     if (nearest is None and not safe) or (len(safe) == len(ids) < _MAX_TRIED):

@@ -76,10 +76,10 @@ class RowLoop:
         self.places = None if isinstance(self.cache, StepKV) else Places(self.cache, self.capacity)
 
     def join(self, rows: Sequence[LoopRow]) -> Step:
-        """Let rows join, in their turn; return the tokens that are forced first, before any forward.
+        """Queue rows; return the tokens that are forced first, before any forward.
 
-        Rows that begin alike are computed once.  Raises `RequestError` for more rows than the loop has, and for a
-        prompt that it never has room for: they would wait for ever.
+        The common prompt of rows is computed once.  Raises `RequestError` for more rows than the loop has, and for a
+        prompt that it never has room for.
         """
         self.capacity.check(rows)
         step = Step()
