@@ -63,7 +63,7 @@ def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tupl
     places = search.places(state)
     symbols = [symbol for token in path.tokens[:-1] for symbol in state.regions.symbols(token)]
     if places.refuses(places.start(state.entry.region), symbols):
-        raise LimitExceeded("no end with different items and keys was found", place="plan", hint="require fewer")
+        raise LimitExceeded("no end without repeats was found", place="plan", hint="require fewer values")
     return path.tokens
 
 

@@ -37,7 +37,7 @@ def parse_body(data: bytes) -> dict[str, Any]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"byte {error.start}, {data[error.start]:#04x}, is not valid UTF-8"
+        message = f"not UTF-8: byte {error.start} is {data[error.start]:#04x}"
         raise RequestError(message, place="body", expected="JSON in UTF-8") from None
     try:
         body = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)

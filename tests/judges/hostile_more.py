@@ -161,7 +161,7 @@ def _texts() -> Iterator[HostileRow]:
     yield (
         "no even length between",
         lambda: _string("^(ab){0,2000}$", minLength=3_999, maxLength=3_999),
-        "no text can be written",
+        "no text matches this grammar",
         _NONE,
     )
     yield "twelve patterns for keys", lambda: {
