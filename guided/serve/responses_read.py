@@ -84,9 +84,9 @@ def _add_item(messages: list[dict[str, Any]], item: Mapping[str, Any], place: st
                 if not isinstance(item.get(key), str):
                     raise RequestError("not a text", place=f"{place}.{key}", expected="a text")
             if kind == "function_call":
-                called = {"type": "function", "function": _name_and(item, "arguments", place)}
+                called = {"type": "function", "function": _call_body(item, "arguments", place)}
             else:
-                called = {"type": "custom", "custom": _name_and(item, "input", place)}
+                called = {"type": "custom", "custom": _call_body(item, "input", place)}
             _assistant_message(messages).setdefault("tool_calls", []).append({"id": item["call_id"], **called})
         case "function_call_output" | "custom_tool_call_output":
             output = _text(item.get("output"), f"{place}.output")
@@ -102,7 +102,7 @@ def _add_item(messages: list[dict[str, Any]], item: Mapping[str, Any], place: st
             raise RequestError(f"{shown(kind)} is not supported", place=f"{place}.type", expected=" or ".join(_ITEMS))
 
 
-def _name_and(item: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
+def _call_body(item: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
     if not isinstance(item.get(key), str):
         raise RequestError("not a text", place=f"{place}.{key}", expected="a text")
     return {"name": item["name"], key: item[key]}

@@ -75,20 +75,20 @@ def _unpadded(encoding: Mapping[str, Any]) -> list[list[int]]:
 def heal(ids: Sequence[int], plan: RowPlan, engine: Engine) -> tuple[list[int], RowPlan]:
     """Return the prompt without its last tokens, and the plan whose answer begins with their text.
 
-    The most tokens are removed whose text is the beginning of one longer token.  Nothing is removed from a prompt that
-    ends with a special token or inside a character, nor if the plan has stops that act everywhere.
+    The longest run of last tokens is removed with whose text some longer token begins.  Nothing is removed from a
+    prompt that ends with a special token or inside a character, nor if the plan has stops that act everywhere.
     """
     if not isinstance(plan, Plan) or plan.stops.everywhere:
         return list(ids), plan
     vocabulary = engine.derived(_sorted_tokens)
-    num_removed, removed = 0, b""
+    num_removed, tail = 0, b""
     for n in range(1, min(MAX_HEALED, len(ids) - 1) + 1):
         token = ids[-n]
         if token in engine.tokens.added:
             break
-        removed = engine.token_bytes(token) + removed
-        at = bisect_left(vocabulary, removed + b"\0")  # the first token that may be longer
-        if at < len(vocabulary) and vocabulary[at].startswith(removed):
+        tail = engine.token_bytes(token) + tail
+        at = bisect_left(vocabulary, tail + b"\0")  # the first token that may be longer
+        if at < len(vocabulary) and vocabulary[at].startswith(tail):
             num_removed = n
     try:
         text = b"".join(map(engine.token_bytes, ids[len(ids) - num_removed :])).decode()
