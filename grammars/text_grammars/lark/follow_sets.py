@@ -5,7 +5,7 @@ A set of lexemes is an integer: bit 0 is the end of the grammar, bit ``i`` lexem
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from grammars.text_grammars.lark.ast import (
     AltExpr,
@@ -42,10 +42,12 @@ class FollowSets:
 
     ``followers[i]`` is the set after lexeme ``i``, ``lexemes[i]`` its expression (0 is none) and ``places[i]`` its
     first position.  Items other than lexemes (a token, another grammar) have a number but no follow set.
-    ``occurrences`` are the lexemes one by one: the expression, its number and what may follow it there.
+    ``occurrences`` are the lexemes one by one: the expression, its number and what may follow it there.  What follows
+    a lexeme that ``may_be_empty`` may also stand in its place.
     """
 
-    def __init__(self, source: LarkGrammar) -> None:
+    def __init__(self, source: LarkGrammar, may_be_empty: Callable[[Expr], bool] = lambda lexeme: False) -> None:
+        self._may_be_empty = may_be_empty
         self.rules = {d.name: d for d in source.definitions if not d.is_terminal}
         self.lexeme_rules = {d.name for d in source.definitions if any(a.name != "capture" for a in d.attributes)}
         self.lexemes: list[Expr | None] = [None]
@@ -83,7 +85,7 @@ class FollowSets:
         match expr:
             case Literal(text=""):
                 return True
-            case Name(name=name):
+            case Name(name=name) if name in self.rules:
                 return name in self._nullable
             case SeqExpr(parts=parts):
                 return all(map(self._is_nullable, parts))
@@ -93,7 +95,7 @@ class FollowSets:
                 return least == 0 or self._is_nullable(body)
             case WhenExpr(body=body):
                 return self._is_nullable(body)
-        return False
+        return self._may_be_empty(expr)
 
     def _firsts(self) -> dict[str, int]:
         bits: dict[str, int] = {}

@@ -11,7 +11,7 @@ All analysis of one grammar draws on one `Work`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from grammars.regular.languages import (
     cat,
     chars,
     derive,
+    disjoint,
     inter,
     is_finite,
     lengths,
@@ -86,6 +87,10 @@ class LexemeLanguages:
             except (InvalidRegex, NotTranslated, RecursionError):
                 self._languages[lexeme] = None
         return self._languages[lexeme]
+
+    def may_be_empty(self, lexeme: Expr) -> bool:
+        term = self.of(lexeme)
+        return term is not None and term.nullable
 
     def _language(self, expr: Expr) -> Regular:
         match expr:
@@ -304,7 +309,8 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     The engine takes the longest lexeme: if one of these continues, the text that follows the other is impossible.  A
     lexeme with too many states is listed; if ``work`` is used up, every lexeme of more than one character is.
     """
-    analysis, languages = FollowSets(source), LexemeLanguages(source)
+    languages = LexemeLanguages(source)
+    analysis = FollowSets(source, languages.may_be_empty)
     swallowing: dict[Expr, None] = {}
 
     def language_of(number: int) -> Regular:
@@ -313,28 +319,44 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
         return ALL if term is None else term
 
     after: dict[int, Regular] = {}
-    looked: set[tuple[int, int]] = set()
     try:
         work.spend(len(analysis.lexemes))
-        for place in {*analysis.followers.values(), analysis.begin}:
-            work.spend(place.bit_count())
-            lexemes = [i for i in set_bits(place) if i]
-            for short in lexemes:
-                bits = analysis.followers.get(short, 0)
-                if bits not in after:
-                    work.spend(bits.bit_count())
-                    after[bits] = alt(*(language_of(i) for i in set_bits(bits) if i))
-                for long in lexemes:
-                    work.spend(10)
-                    if (short, long) in looked or analysis.lexemes[long] in swallowing:
-                        continue
-                    looked.add((short, long))
-                    if _can_swallow(language_of(short), language_of(long), after[bits], work):
-                        swallowing[analysis.lexemes[long]] = None  # type: ignore[index]
+        for short, beside in _together(analysis, language_of, work).items():
+            bits = analysis.followers.get(short, 0)
+            if bits not in after:
+                work.spend(bits.bit_count())
+                after[bits] = alt(*(language_of(i) for i in set_bits(bits) if i))
+            for long in set_bits(beside):
+                work.spend(10)
+                if analysis.lexemes[long] not in swallowing and _can_swallow(
+                    language_of(short), language_of(long), after[bits], work
+                ):
+                    swallowing[analysis.lexemes[long]] = None  # type: ignore[index]
     except TooMuch:
         many = (i for i in range(1, len(analysis.lexemes)) if lengths(language_of(i))[1] != 1)
         return [analysis.lexemes[i] for i in many]  # type: ignore[misc]
     return list(swallowing)
+
+
+def _together(analysis: FollowSets, language_of: Callable[[int], Regular], work: Work) -> dict[int, int]:
+    """Return for each lexeme the set of those that the lexer may read next to it, itself included.
+
+    Two lexemes that have a text in common are read as both: what follows one stands next to what follows the other.
+    """
+    together: dict[int, int] = {}
+    waiting = [(analysis.begin, analysis.begin)]
+    while waiting:
+        ones, others = waiting.pop()
+        for one in set_bits(ones & ~END):
+            work.spend()
+            new = others & ~END & ~together.get(one, 0)
+            together[one] = together.get(one, 0) | new
+            for other in set_bits(new):
+                work.spend(language_of(one).size + language_of(other).size)
+                if one == other or not disjoint(language_of(one), language_of(other)):
+                    pair = analysis.followers.get(one, 0), analysis.followers.get(other, 0)
+                    waiting += [pair] if one == other else [pair, pair[::-1]]
+    return together
 
 
 def _can_swallow(short: Regular, long: Regular, after: Regular, work: Work) -> bool:

@@ -339,6 +339,7 @@ def words_accepted(grammar: str, alphabet: str) -> set[str]:
                 assert matcher.consume_token(ord(char))
                 walk(word + char)
                 assert matcher.rollback(1)
+                matcher.compute_bitmask()  # without a mask after it, a rollback is not exact (1.9.1)
 
     walk("")
     return found
@@ -382,6 +383,16 @@ NODES = st.recursive(
     ("seq", [("text", "a"), ("rule", "y"), ("text", "a"), ("rule", "x")]),
     ("seq", [("text", "a"), ("text", "a")]),
 )
+@example(
+    ("rule", "x"),
+    ("rep", ("rule", "y"), 0, 1),
+    ("seq", [("rule", "x"), ("alt", [("text", "ab"), ("text", "ba"), ("class", "bc")])]),
+)  # "a" of "ba" and "ab" stand at one place, after a "b" that two lexemes read
+@example(
+    ("rule", "x"),
+    ("alt", [("seq", [("text", "a"), ("rule", "x")]), ("seq", [("rule", "y"), ("text", "ab")])]),
+    ("rep", ("text", "b"), 0, 1),
+)  # y is a lexeme that may be empty
 def test_gbnf_is_what_a_parser_without_a_lexer_accepts(root: Any, x: Any, y: Any):
     rules = {"root": root, "x": x, "y": y}
     text = "\n".join(f"{name} ::= {gbnf_text(node)}" for name, node in rules.items())
@@ -393,7 +404,6 @@ def test_gbnf_is_what_a_parser_without_a_lexer_accepts(root: Any, x: Any, y: Any
     assert words_accepted(grammar, "abc") == words_of(rules), text
 
 
-@pytest.mark.xfail(strict=True, reason="'a' of 'ba' and 'ab' are lexemes at one place; the longer one wins")
 def test_texts_of_different_lexemes_that_begin_alike() -> None:
     text = 'root ::= [bc] | root root | "ab" | "ba"'
     grammar = render(Sub("gbnf", gbnf_grammar(text, place="g").lark)).engine_text()
