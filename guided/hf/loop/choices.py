@@ -38,7 +38,8 @@ def choice_probabilities(context: ModelContext, prompt_ids: Sequence[int], plan:
     room = token_limit(None, None, prompt_ids, context.model)
     longest = max(map(len, options))
     if longest > room:
-        raise RequestError(f"a choice has {longest} tokens", place="messages", expected=f"at most {room} left")
+        expected = f"at most {room}, which the context leaves"
+        raise RequestError(f"a choice has {longest} tokens", place="messages", expected=expected)
     with torch.no_grad():
         logprobs = _logprobs(context.model, prompt_ids, options, ends)
     best = max(logprobs)
