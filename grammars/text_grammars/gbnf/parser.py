@@ -102,8 +102,8 @@ class _OwnLexer(Lexer):
 def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
     token = error.token
     if token.type == "$END":
-        line = text.count("\n") + 1
-        return GrammarError("the grammar ends too early", line=line, column=len(text.split("\n")[-1]) + 1)
+        line, column = text.count("\n") + 1, len(text.split("\n")[-1]) + 1
+        return GrammarError("the grammar ends too early", line=line, column=column, hint="finish its last rule")
     expected = "name ::= ..." if "HEAD" in error.expected and "VBAR" not in error.expected else ""
     return GrammarError(f"unexpected {shown(str(token)[:40])}", line=token.line, column=token.column, expected=expected)
 
@@ -143,7 +143,7 @@ class _Values(Transformer):
         negated = str(token)[1:2] == "^"
         codes = _codes(token, 1 + negated, ranges=True)
         if not codes:
-            raise GrammarError("an empty character class", line=token.line, column=token.column)
+            raise _refused("an empty character class", token, "list a character, or write . for any")
         return Regexp(f"[{'^' if negated else ''}{_class_items(codes, token)}]", "", _place(token))
 
     def any_char(self, parts: list[Token]) -> Expr:
@@ -153,7 +153,7 @@ class _Values(Transformer):
         raise _refused(f"{parts[0]} writes a token, not text", parts[0], "in double quotes it is text")
 
     def look(self, parts: list[Any]) -> Expr:
-        raise _refused("look-around is not supported", parts[0], "")
+        raise _refused("look-around is not supported", parts[0], "write rules for what follows")
 
 
 def _place(token: Token) -> SourcePlace:

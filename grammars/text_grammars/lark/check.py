@@ -184,8 +184,8 @@ def _check_regex(regex: str, flags: str, at: SourcePlace) -> None:
     try:
         approximate_language(regex, flags)
     except InvalidRegex as error:
-        column = at[1] + 1 + error.at
-        raise GrammarError(f"not a regular expression: {error}", line=at[0], column=column) from None
+        message, column = f"not a regular expression: {error}", at[1] + 1 + error.at
+        raise GrammarError(message, line=at[0], column=column, expected="a regex of Rust") from None
 
 
 def _check_nesting(body: Expr, at: SourcePlace) -> None:
