@@ -36,9 +36,8 @@ _MANY_MEMBERS = 8
 
 #: The cost of a byte that must come; it is less than that of a chosen one, since it is mostly a part of a longer token.
 _FORCED_COST = 0.35
-#: What is added to the cost of members that may be optional, where others are required, and to that of a byte after
-#: which nothing has changed, as another digit, where others lead on.
-_OPTIONAL_COST, _NO_CHANGE_COST = 40.0, 4.0
+_OPTIONAL_COST = 40.0  # added to members that may be optional, where others are required
+_NO_CHANGE_COST = 4.0  # added to a byte after which nothing has changed, as another digit, where others lead on
 
 
 class Candidate(NamedTuple):

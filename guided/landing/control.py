@@ -28,14 +28,13 @@ __all__ = ["LandingControl", "Marks", "PlanPath", "RowLanding"]
 
 #: A search for a lost path is repeated after this many tokens (half of the remaining ones if they are few), or this
 #: part of the remaining ones if that is more.
-_RETRY_TOKENS, _RETRY_SHARE = 4, 8
-#: Places that the searches of one step may try: each step brings some, what it leaves is kept for later steps up to a
-#: most (the beginning has as many), of which one step may take a part.
-_STEP_PLACES, _SAVED_PLACES, _MAX_STEP_PLACES = 25, 1_000, 400
-#: The most places of one look after tokens that were only counted, and of one where the path has been lost.
-_MAX_LOOK_PLACES, _MAX_LOST_PLACES = 1_000, 125
-#: Places that take as long as committing a token that is tried.
-_COMMIT_COST = 3.0
+_RETRY_TOKENS, _RETRY_DIVISOR = 4, 8
+_STEP_PLACES = 25  # that each step adds to those that its searches may try
+_SAVED_PLACES = 1_000  # at most, that steps leave for later ones; an answer begins with as many
+_MAX_STEP_PLACES = 400  # of the saved ones that one step may use
+_MAX_LOOK_PLACES = 1_000  # of one search after tokens that were only counted
+_MAX_LOST_PLACES = 125  # of one search where the path has been lost
+_COMMIT_COST = 3.0  # of a token that is tried, in places
 #: Tokens of margin far from the budget, in addition to the bound.
 _MARGIN_TOKENS = 12
 #: Positions whose paths are kept: drafts may be taken back, at most as many tokens.
@@ -44,8 +43,8 @@ _MAX_POSITIONS = 64
 _OPENING_SYMBOLS = 3
 #: The most calls tried, by their openings: where an opening begins, one of them must fit.
 _MAX_LEADS = 8
-#: The names in a note, and what one is made of; tokens before a refused one in which its name may have begun.
-_MAX_NAMES, _NAME, _NAME_TOKENS = 3, re.compile(r"[\w.-]+"), 16
+_MAX_NAMES, _NAME = 3, re.compile(r"[\w.-]+")  # names in a note
+_NAME_TOKENS = 16  # before a refused one, in which its name may have begun
 
 
 class Marks(NamedTuple):
@@ -179,7 +178,7 @@ class LandingControl:
             path = self._looked_up(state, path or before.path or NOTHING, remaining)
         if path is None:
             self.lost = self._finder.refusal or self.lost or f"no end was found within {remaining} tokens"
-            retry = max(1, min(_RETRY_TOKENS, remaining // 2), remaining // _RETRY_SHARE)
+            retry = max(1, min(_RETRY_TOKENS, remaining // 2), remaining // _RETRY_DIVISOR)
             return _Position(size, None, retry, size, before.saved)
         self.lost = ""
         room = remaining - self._reserved(state.region) - self._margin

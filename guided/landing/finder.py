@@ -18,16 +18,15 @@ from special_tokens.errors import GuidanceError
 
 __all__ = ["Cursor", "FoundPath", "PathFinder", "in_tokens", "is_free"]
 
-#: Places that take as long as writing this many symbols of a path.
-_SYMBOLS_PER_PLACE = 25
+_SYMBOLS_PER_PLACE = 25  # of a path, whose writing takes as long as one place of a search
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
 #: What may remain of a character in UTF-8, also after its bytes 0xE0 and 0xF0.
 _CONTINUATIONS = tuple(tuple(data) for data in (b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x90\x80\x80"))
 #: A number may have no more digits, or its exponent none that make it larger.
 _DIGITS, _NUMBER = frozenset(b"0123456789"), frozenset(NUMBER_BYTES)
-#: Where a path has more tokens too many than this, no other search is tried; other ends of one search only up to this.
-_MAX_EXCESS, _MAX_EXCESS_OF_ENDS = 16, 3
+_MAX_EXCESS = 16  # tokens of a path above the limit, up to which another search is tried
+_MAX_EXCESS_OF_ENDS = 3  # the same, up to which other ends of one search are tried
 
 
 class Cursor(NamedTuple):

@@ -34,8 +34,8 @@ _PREFERENCES = (
     Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
 _KNOWN_TEXTS_FIRST = Preference({}, takes_known=True)
-#: When an end has been found, other searches try this many times its places, and at least the second number of places.
-_PLACES_FACTOR, _MIN_PLACES = 3, 100
+_PLACES_FACTOR = 3  # other searches try this many times the places of the one that found an end,
+_MIN_PLACES = 100  # and at least this many
 #: Places of each other search near the budget, in addition to those of the first one.
 _EXTRA_PLACES = 20
 #: The last tokens before a search, in which the end of a text may already have begun.

@@ -13,8 +13,8 @@ from guided.tracking.regions import RegionMap
 
 __all__ = ["NOTHING", "EndPath", "remaining_from"]
 
-#: Places that take as long as one look whether the end of a path fits, and as looking at this many of its symbols.
-_CHECK_COST, _SYMBOLS_PER_PLACE = 0.1, 600
+_CHECK_COST = 0.1  # of one check whether the end of a path fits, in places of a search
+_SYMBOLS_PER_PLACE = 600  # of a path, whose check takes as long as one place
 #: Comes after each key.
 _COLON = 0x3A
 #: The symbols of the end of a path that are tried before all of them.

@@ -24,16 +24,15 @@ __all__ = ["SearchResult", "SearchTree", "search"]
 
 #: Places tried before the search goes on from the most promising one alone.
 _ROUND_PLACES, _ROUND_PLACES_OF_TEXT = 40, 150
-#: Places that a round hands on: the most promising ones, and the nearest ones of which the way ahead is known.
-_NUM_PROMISING, _NUM_NEAREST = 4, 2
+_NUM_PROMISING = 4  # places that a round hands on,
+_NUM_NEAREST = 2  # and the nearest places from which the way ahead is known
 #: What a symbol counts for when places of different depth are compared, in plans with JSON and in others: going on must
 #: not look worse than going back.  With JSON it is more than what a byte that must come costs (0.35).
 _PROGRESS, _PROGRESS_OF_TEXT = 0.4, 0.3
 #: How often a place that looks like one before may be tried, in plans with JSON and in others.
 _VISITS, _VISITS_OF_TEXT = 2, 4
-#: Other ends, which may have fewer tokens, are sought if they cost at most this much more than the first, and in at
-#: most this many places.
-_EXTRA_COST, _EXTRA_PLACES = 3.0, 30
+_EXTRA_COST = 3.0  # at most, of other ends above the first one: they may have fewer tokens
+_EXTRA_PLACES = 30  # in which other ends are sought
 #: Where white space may stand in JSON, and white space.
 _BETWEEN, _BLANK = frozenset((Mode.VALUE, Mode.KEY, Mode.AFTER_KEY, Mode.AFTER)), set_of(b" \n\t\r")
 #: A watcher may forbid what was written; it does not where nothing else is left.
