@@ -64,6 +64,14 @@ class Marks(NamedTuple):
         begun, answer_begun = (at if at is not None and at < size else None for at in self[:2])
         return Marks(begun, answer_begun, tuple(named for named in self.names if named[0] < size))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the answer about its budget."""
+        if not self.names:
+            return ()
+        names = ", ".join(f"`{name}`" for _, name in self.names)
+        return (f"max_tokens left no room for {names}, which the model began",)
+
 
 class PlanPath(NamedTuple):
     """The search of one plan and entry, its shortest answer as a path, and what is worked out once from them.
@@ -129,12 +137,13 @@ class LandingControl:
         self._finder = PathFinder(self._plan.search, self._plan.classes)
         self._kept = kept  # positions at which tokens were tried, by size
         path = self._plan.path
-        first = _Position(0, path, self.max_tokens - path.size - self.reserve - self._margin, 0)
+        first = _Position(0, path, self.max_tokens - path.size - self.reserve - self.margin, 0)
         self._here = kept.get(size) or first
         self._here.counted = self._here.size
 
     @property
-    def _margin(self) -> int:
+    def margin(self) -> int:
+        """The tokens beyond a path that must be left where tokens are only counted."""
         return _MARGIN_TOKENS + (self._plan.growth.most if self._plan.growth.is_sure else 0)
 
     def rolled_back(self, size: int) -> None:
@@ -181,7 +190,7 @@ class LandingControl:
             retry = max(1, min(_RETRY_TOKENS, remaining // 2), remaining // _RETRY_DIVISOR)
             return _Position(size, None, retry, size, before.saved)
         self.lost = ""
-        room = remaining - self._reserved(state.region) - self._margin
+        room = remaining - self._reserved(state.region) - self.margin
         if path.tokens is None and path.size >= room:  # as many tokens as bytes is too high a bound
             path = in_tokens(state, path, remaining) or path
         here = _Position(size, path, room - path.size, size, before.saved)
@@ -291,12 +300,17 @@ class LandingControl:
 
     # -- what the budget decided
 
-    def note(self, state: GuidanceState, refused: int) -> None:
-        """Note that the budget decides about the next token, where the model's own is ``refused``."""
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on the control's own work, besides `Marks.notes`."""
+        return ()
+
+    def note(self, state: GuidanceState, refused: int | None) -> None:
+        """Note that the budget decides about the next token, where the model's own is ``refused``, if it is known."""
         size, marks = state.num_tokens, self.marks
         is_answer = state.region is not RegionName.REASONING
         names = marks.names
-        if is_answer and len(names) < _MAX_NAMES and (name := self._name(state, refused)):
+        if is_answer and refused is not None and len(names) < _MAX_NAMES and (name := self._name(state, refused)):
             names = names if name in dict(names).values() else (*names, (size, name))
         self.marks = Marks(
             size if marks.begun is None else marks.begun,
@@ -318,21 +332,9 @@ class LandingControl:
         name = next((match for match in _NAME.finditer(text) if match.end() > len(before)), None)
         return name[0] if name is not None else ""
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The notes of the answer about its budget."""
-        if not self.marks.names:
-            return ()
-        names = ", ".join(f"`{name}`" for _, name in self.marks.names)
-        return (f"max_tokens left no room for {names}, which the model began",)
-
 
 class RowLanding(NamedTuple):
-    """The control of one row; None where its answer is not landed, and ``note`` says why it cannot be.
-
-    ``error`` is a fault that was raised when it was made: the row ends with it.
-    """
+    """The control of one row; None where its answer is not landed, and ``note`` says why it cannot be."""
 
     control: LandingControl | None = None
     note: str = ""
-    error: BaseException | None = None

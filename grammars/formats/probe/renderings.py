@@ -129,7 +129,7 @@ class Renderings:
         raise TemplateError(
             f"the chat template renders no plain message: {self.errors[0] if self.errors else 'it drops the text'}",
             place="chat_template",
-            hint="set tokenizer.chat_template to one that writes user messages",
+            hint="give the tokenizer a template that writes user messages",
         )
 
     def call_probe(self, plain: Probe) -> Probe | None:

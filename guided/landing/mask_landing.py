@@ -1,0 +1,222 @@
+"""Landing for hosts that take masks alone: near the budget, masks lose tokens after which no end in time is known.
+
+Where the model writes text of its own, tokens that stay in the text pass as long as the text's own end fits, and cost
+nothing from step to step; of all others a few are tried, the shortest first.  Free text is never ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from grammars.plan.plan import RegionName
+from grammars.values.persistent_set import Mode
+from guided.bitmask import allowed_ids, allowed_of, from_ids, is_allowed, only_id
+from guided.engine.engine import Engine
+from guided.landing.byte_classes import FREE_TEXT
+from guided.landing.control import LandingControl, PlanPath
+from guided.landing.finder import Cursor, is_free
+from guided.landing.growth import Growth
+from guided.landing.options import LandingOptions
+from guided.landing.path import EndPath
+from guided.state.mask import TokenMask, Words
+from guided.state.state import GuidanceState
+from guided.tracking.regions import FIRST_MARKER
+
+__all__ = ["MaskLanding"]
+
+#: Tokens that are tried at one position.
+_TRIED = 16
+#: Tokens that the rest of a character or of an escape may have: text is left when only its end and these have room.
+_REST = 6
+#: The growth that is assumed where no bound is sure.
+_UNSURE = 64
+_QUOTE = 0x22
+
+
+class _Text(NamedTuple):
+    """A position in text: the tokens that stay in it, and those after which all that is known stays as it is."""
+
+    staying: Words
+    quiet: Words | None
+
+
+class _Near(NamedTuple):
+    """The knowledge of a position, good as long as all further tokens are quiet.
+
+    ``need``: tokens to the end from here, None where the answer may be cut; ``ways``: tokens tried, with those that do
+    the same, and what is needed after them; ``reserve`` is left besides by what stays in the text.
+    """
+
+    need: int | None
+    text: _Text | None
+    ways: list[tuple[int, Words]]
+    reserve: int
+
+
+class MaskLanding(LandingControl):
+    """The control of one row whose masks are `narrowed`."""
+
+    def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions | None = None) -> None:
+        if not plan_path.growth.is_sure:
+            plan_path = plan_path._replace(growth=Growth(_UNSURE))
+        self.num_capped = 0  #: steps whose work ended before all tokens that may be tried were
+        self._near: _Near | None = None
+        self._num_quiet = 0  # tokens known to be quiet or before `_near`
+        super().__init__(plan_path, max_tokens, options)
+
+    def restart(self) -> None:
+        self._near, self.num_capped = None, 0
+        super().restart()
+
+    def rolled_back(self, size: int) -> None:
+        if size < self._num_quiet:
+            self._near = None
+        super().rolled_back(size)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self.num_capped:
+            return ()
+        return (f"near max_tokens {self.num_capped} masks held fewer tokens than fit: a step has its limit of work",)
+
+    def narrowed(self, state: GuidanceState, mask: TokenMask) -> TokenMask:
+        """Return the mask of the state's position without the tokens after which no end within the budget is known."""
+        if mask.forced is not None or state.is_stopped:
+            return mask
+        near = self._near
+        if near is not None and self._is_quiet(state, near):
+            narrowed = self._masked(state, mask, near)
+            if narrowed is not None:
+                return narrowed
+        self._near = None
+        if not self.is_near(state):
+            return mask
+        near = self._looked(state, mask)
+        if near.text is not None and near.text.quiet is not None:
+            self._near, self._num_quiet = near, state.num_tokens
+        return self._masked(state, mask, near, is_last=True) or mask
+
+    def _is_quiet(self, state: GuidanceState, near: _Near) -> bool:
+        new = state.tokens[self._num_quiet :]
+        quiet = near.text.quiet if near.text is not None else None
+        if quiet is None or not all(is_allowed(quiet, token) for token in new):
+            return False
+        self._num_quiet = state.num_tokens
+        return True
+
+    def _looked(self, state: GuidanceState, mask: TokenMask) -> _Near:
+        """Return what trying tokens at the state's position shows; of those that do the same the shortest is tried."""
+        nearest, effort = self.next_token(state), self.step_effort()
+        path, cursor, size = self._here.path, self._finder.cursor(state), state.engine.vocab_size
+        if path is None or cursor is None:
+            return _Near(None, None, [], 0)
+        text, texts, scan = self._text(state, cursor, path), state.engine.derived(_TokenTexts), cursor.place.scan
+        others = mask.words if text is None else mask.words & ~text.staying
+        in_string = scan is not None and scan.mode is Mode.STRING
+        groups = texts.alike(others, in_string=in_string, is_json=scan is not None and in_string is (text is not None))
+        ways = [] if nearest is None else [(max(0, path.size - 1), from_ids((nearest,), size))]
+        for number, group in enumerate(groups):
+            if effort.is_spent or number == _TRIED:
+                self.num_capped += effort.is_spent
+                break
+            is_alike = len(group) > 1 and (in_string or self._opens_text(cursor, state.regions.symbols(group[0])))
+            if len(group) > 1 and not is_alike:
+                groups += [[token] for token in group[1:]]
+            if self.allows(state, group[0], effort, is_own=False):
+                after = self._here.tried.get(group[0])
+                need = after.size if after is not None else 0
+                ways.append((need, from_ids(group[:1], size)))
+                if is_alike:
+                    ways.append((need + _REST, from_ids(group, size)))
+        return _Near(None if is_free(state) else path.size, text, ways, self._reserved(state.region))
+
+    def _opens_text(self, cursor: Cursor, symbols: Sequence[int]) -> bool:
+        """Whether ``symbols`` lead into a string in which any text may be written."""
+        scan, matcher = self._finder.places(cursor.state).advance(cursor.place, symbols).scan, cursor.matcher.copy()
+        if scan is None or scan.mode is not Mode.STRING or not matcher.feed(symbols):
+            return False
+        return matcher.mask().byte_bits.bit_count() > FREE_TEXT
+
+    def _masked(self, state: GuidanceState, mask: TokenMask, near: _Near, *, is_last: bool = False) -> TokenMask | None:
+        """Return the narrowed mask; None where too little is known."""
+        words, room = mask.words, self.max_tokens - state.num_tokens - 1
+        kept = np.zeros_like(words)
+        if near.text is not None and (near.need is None or near.need + _REST + near.reserve <= room):
+            kept |= near.text.staying
+        elif not is_last:
+            return None  # nearly at the end of the text: the way on is looked for once more
+        for need, tokens in near.ways:
+            if need <= room:
+                kept |= tokens
+        kept &= words
+        if not kept.any():
+            return None
+        only = only_id(kept)
+        if only is not None:
+            self.note(state, None)
+        ends = tuple(allowed_of(kept, mask.end_ids))
+        return TokenMask(kept, only, ends, mask.taken, mask.is_repaired, bool(ends))
+
+    def _text(self, state: GuidanceState, cursor: Cursor, path: EndPath) -> _Text | None:
+        """Return the text at a position; None where the grammar does not allow any text."""
+        place, texts = cursor.place, state.engine.derived(_TokenTexts)
+        if cursor.matcher.mask().byte_bits.bit_count() <= FREE_TEXT:
+            return None
+        places = self._finder.places(state)
+        if place.scan is not None:
+            if place.scan.mode is not Mode.STRING:
+                return None
+            staying = texts.without((_QUOTE,))
+            return _Text(staying, None if places.has_unique else staying)
+        exits = {symbol for symbol in state.regions.next_of_exits(place.position) if symbol < FIRST_MARKER}
+        if state.region not in (RegionName.CONTENT, RegionName.REASONING):
+            exits |= set(path.symbols[:1]) & set(range(FIRST_MARKER))
+            return _Text(texts.without(exits), None)
+        quiet = texts.without(exits)
+        regions, leading = state.regions, allowed_ids(texts.ordinary & ~quiet)
+        leaving = [token for token in leading if regions.follow(place.position, token).exits]
+        staying = texts.ordinary & ~from_ids(leaving, state.engine.vocab_size)
+        return _Text(staying, None if regions.matched(place.position) else quiet)
+
+
+class _TokenTexts:
+    """The ordinary tokens of an engine by the bytes in them, as words of masks."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        markers = engine.tokens.marker_ids
+        sizes = [len(engine.token_bytes(i)) for i in range(engine.vocab_size)]
+        self._size = sizes.__getitem__
+        self.ordinary: Words = from_ids(
+            (i for i, size in enumerate(sizes) if size and i not in markers), engine.vocab_size
+        )
+        self._with: dict[int, Words] = {}
+
+    def alike(self, words: Words, *, in_string: bool, is_json: bool) -> list[list[int]]:
+        """Return the tokens of a mask in groups, which may do the same to a JSON value, shortest tokens first.
+
+        Inside a string all that differs is what comes with and after its end; where one begins, its text does not
+        matter.  Special tokens have groups of their own, as all tokens have elsewhere.
+        """
+        groups: dict[bytes | int, list[int]] = {}
+        for i in sorted(allowed_ids(words), key=self._size):
+            data = self._engine.token_bytes(i) if is_json and is_allowed(self.ordinary, i) else b""
+            at = data.find(b'"') if in_string else data.rfind(b'"') + 1
+            key = data[max(at, 0) :] if in_string else data[:at]
+            groups.setdefault(key or i, []).append(i)
+        return list(groups.values())
+
+    def without(self, data: Iterable[int]) -> Words:
+        """Return the ordinary tokens in which none of these bytes is."""
+        words = self.ordinary
+        for byte in data:
+            containing = self._with.get(byte)
+            if containing is None:
+                engine = self._engine
+                ids = (i for i in range(engine.vocab_size) if byte in engine.token_bytes(i))
+                containing = self._with[byte] = from_ids(ids, engine.vocab_size)
+            words = words & ~containing
+        return words
