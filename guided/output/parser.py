@@ -319,7 +319,9 @@ class OutputParser:
         self._decoder.reset()
         if self._calls is None:
             return self._plain(self._text.feed(tail) + self._text.finish())
-        events = [*self._calls.feed(tail), *self._calls.finish()] if tail else self._calls.finish()
+        if not is_last and tail:
+            self._call_events(self._calls.feed(tail))
+        events = self._calls.finish()  # at the end without a character that was cut, which may be a marker's
         out = self._call_events([*events, StrayText(self._calls.trailing_text)], is_last=is_last)
         self._calls = None
         return out

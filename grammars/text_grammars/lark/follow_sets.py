@@ -143,6 +143,16 @@ class FollowSets:
 
     # -- follow sets
 
+    def reached(self) -> list[int]:
+        """Return the numbers of the lexemes that a text of the grammar may come to."""
+        reached = dict.fromkeys(set_bits(self.begin & ~END))
+        waiting = list(reached)
+        for number in waiting:  # which it extends
+            new = [i for i in set_bits(self.followers.get(number, 0) & ~END) if i not in reached]
+            reached.update(dict.fromkeys(new))
+            waiting += new
+        return waiting
+
     def _all_followers(self) -> dict[int, int]:
         """Return the follow sets; a node (rule or lexeme) at the end of a rule inherits what follows that rule."""
         self._after: dict[str, int] = dict.fromkeys(self.rules, 0)
@@ -160,11 +170,10 @@ class FollowSets:
     def _pass(self, expr: Expr, bits: int, ends: bool, rule: Definition) -> None:
         """Record that ``bits`` may follow the expression, and if it ``ends`` the rule, what follows the rule."""
         if is_lexeme(expr, self.lexeme_rules.__contains__):
-            if not (isinstance(expr, Name) and expr.name in self.lexeme_rules):  # lazy ones end by themselves
-                number = self._number(expr)
-                self.places.setdefault(number, getattr(expr, "at", (0, 0)))
-                self._add(f"{_LEXEME}{number}", bits, ends, rule)
-                self._passed.append((expr, number, bits, rule.name if ends else ""))
+            number = self._number(expr)
+            self.places.setdefault(number, getattr(expr, "at", (0, 0)))
+            self._add(f"{_LEXEME}{number}", bits, ends, rule)
+            self._passed.append((expr, number, bits, rule.name if ends else ""))
             return
         match expr:
             case Name(name=name) if name in self.rules:

@@ -52,6 +52,7 @@ from grammars.text_grammars.lark.ast import (
 from grammars.text_grammars.lark.check import productive_rules
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.graph import components, uses_of
+from grammars.text_grammars.lark.written_out import written_out
 
 __all__ = [
     "EndlessLexeme",
@@ -129,12 +130,11 @@ def _any_case(word: str) -> Regular:
 
 
 class EndlessLexeme(NamedTuple):
-    """A lexeme, as shown in errors, that can never end at a place, and whether other options are left."""
+    """A lexeme, as shown in errors, that can never end at a place."""
 
     shown: str
     at: SourcePlace
-    is_avoidable: bool  #: is there an option without such lexemes?
-    has_text: bool  #: does the grammar have a text, if only because the lexeme may be empty?
+    has_text: bool  #: does the grammar have a text without it, or because the lexeme may be empty?
 
 
 def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list[EndlessLexeme]:
@@ -142,7 +142,9 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
 
     ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.
     """
-    analysis, languages, work = FollowSets(source), LexemeLanguages(source), Work(WORK.lexemes)
+    languages, work = LexemeLanguages(source), Work(WORK.lexemes)
+    source = written_out(source)
+    analysis = FollowSets(source, by_place=True)
     ignored = [languages.of(ignore.body) for ignore in source.ignores]
     ends: dict[tuple[int, int], bool] = {}  # by lexeme and what follows it
     after: dict[int, Regular | None] = {}
@@ -168,21 +170,18 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
         return ends[number, bits]
 
     try:
-        endless = {id(expr): (expr, n) for expr, n, bits in analysis.occurrences if not may_end(expr, n, bits)}
-        for expr, number, bits in analysis.occurrences:  # one object may stand in several places
+        reached = set(analysis.reached())
+        endless = {id(expr): (expr, n) for expr, n, bits in analysis.occurrences
+                   if n in reached and not may_end(expr, n, bits)}  # fmt: skip
+        for expr, number, bits in analysis.occurrences:  # in recursive rules one object may stand in several places
             if id(expr) in endless and may_end(expr, number, bits):
                 del endless[id(expr)]
     except TooMuch:
         return []
     never_empty = [i for i, (expr, _) in endless.items() if (term := languages.of(expr)) and not term.nullable]
-    has_option, has_text = ("start" in productive_rules(source, without) for without in (endless, never_empty))
+    has_text = "start" in productive_rules(source, never_empty)
     return [
-        EndlessLexeme(
-            shown_lexeme(expr),
-            getattr(expr, "at", analysis.places[number]),
-            is_avoidable=has_option,
-            has_text=has_text,
-        )
+        EndlessLexeme(shown_lexeme(expr), getattr(expr, "at", analysis.places[number]), has_text)
         for expr, number in endless.values()
     ]
 
