@@ -107,7 +107,7 @@ class Completing(CompletionRun):
         yield from form.first()
         for _ in self.generation.steps():
             yield from form.step()
-        yield from form.rest()
+        yield from form.held_back()
         yield from form.last(self.messages())
 
 
@@ -131,7 +131,7 @@ class ChatForm:
         """Return the chunks of the tokens since the last call."""
         return self._written.step()
 
-    def rest(self) -> list[dict[str, Any]]:
+    def held_back(self) -> list[dict[str, Any]]:
         """Return the chunks of what was held back, when all rows have ended."""
         return self._written.step(is_last=True)
 

@@ -88,9 +88,9 @@ class MaskLanding(LandingControl):
             return mask
         near = self._near
         if near is not None and self._is_quiet(state, near):
-            found = self._masked(state, mask, near)
-            if found is not None:
-                return found
+            narrowed = self._masked(state, mask, near)
+            if narrowed is not None:
+                return narrowed
         self._near = None
         if not self.is_near(state):
             return mask
@@ -213,10 +213,10 @@ class _TokenTexts:
         """Return the ordinary tokens in which none of these bytes is."""
         words = self.ordinary
         for byte in data:
-            found = self._with.get(byte)
-            if found is None:
+            containing = self._with.get(byte)
+            if containing is None:
                 engine = self._engine
                 ids = (i for i in range(engine.vocab_size) if byte in engine.token_bytes(i))
-                found = self._with[byte] = from_ids(ids, engine.vocab_size)
-            words = words & ~found
+                containing = self._with[byte] = from_ids(ids, engine.vocab_size)
+            words = words & ~containing
         return words

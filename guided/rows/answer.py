@@ -65,7 +65,7 @@ class RowAnswer(AnswerReader):
 
     @property
     def landed(self) -> int | None:
-        """The index of the first token that the budget chose; None as long as there is none."""
+        """The index of the first token that the budget chose; None before that."""
         return self._marks.begun
 
     @property

@@ -1,4 +1,4 @@
-"""Rows whose logits are never changed: with stops, of which a complete one ends the row, or failed from the start."""
+"""One unguided row: its logits are never changed, and a complete stop ends it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["UnguidedSequence"]
 class UnguidedSequence:
     """The stops of one unguided row, with the methods of `guided.rows.sequence.RowSequence`.
 
-    ``unmade`` is what was raised when the row was made: it ends with it, before its first token.
+    ``unmade`` is an error that was raised while the row was made: the row ends with this error before its first token.
     """
 
     is_guided = False

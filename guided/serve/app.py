@@ -48,7 +48,7 @@ T = TypeVar("T")
 _STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 #: Seconds after which a client may try again, by status.
 _RETRY_AFTER = {429: "1", 503: "5"}
-_MOST_ID = 128
+_MAX_ID_LENGTH = 128
 
 
 @dataclass(frozen=True)
@@ -338,8 +338,8 @@ async def _until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
             return task.result()
         raise _Gone
     finally:
-        for one in (task, watch):
-            one.cancel()
+        for future in (task, watch):
+            future.cancel()
         await asyncio.gather(task, watch, return_exceptions=True)
 
 
@@ -376,9 +376,9 @@ class _Requests:
 
 
 def _shown_id(given: list[bytes]) -> str:
-    """Return the client's id, if it is one that is short and printable; else nothing."""
+    """Return the client's id if it is short and printable, else ""."""
     text = given[0].decode("latin-1") if len(given) == 1 else ""
-    return text if len(text) <= _MOST_ID and text.isascii() and text.isprintable() else ""
+    return text if len(text) <= _MAX_ID_LENGTH and text.isascii() and text.isprintable() else ""
 
 
 def create_app(service: Service) -> ASGIApp:

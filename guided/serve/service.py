@@ -175,7 +175,7 @@ class Service:
     def request(self) -> Iterator[Callable[[], None]]:
         """Count a request as waiting until the function is called, and as living until the block ends.
 
-        Raises `Overloaded` when as many wait as may.
+        Raises `Overloaded` when the queue is full.
         """
         self.check_open()
         if self.num_waiting >= self.settings.max_waiting:

@@ -54,11 +54,12 @@ class Settings:
 
 
 def read_keys(path: Path) -> tuple[str, ...]:
-    """Return the keys in a file, one a line; empty lines and those that begin with # are none."""
+    """Return the keys in a file, one a line; empty lines and those that begin with # are skipped."""
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read {shown(str(path))}: {error}", place="--api-key-file") from None
+        place = "--api-key-file"
+        raise RequestError(f"cannot read {shown(str(path))}: {error}", place=place, expected="a text file") from None
     keys = tuple(line for line in lines if line and not line.startswith("#"))
     if not keys:
         raise RequestError(f"{shown(str(path))} holds no key", place="--api-key-file", expected="a key in each line")

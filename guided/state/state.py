@@ -264,11 +264,7 @@ class GuidanceState:
         if mask is None and self._watch is not None and self._watch.may_restrict(self._log):
             mask = self.token_mask()
         if mask is not None and mask.taken is not None and self._has_bit(mask.taken, token):
-            raise TokenRefused(
-                f"committing token {token} ({self.engine.token_bytes(token)!r}): it would write a key or an item for "
-                "the second time",
-                place=f"token {self.num_tokens}",
-            )
+            raise self._refusal(token, "it would write a key or item for the second time")
 
     def _has_failed_on(self, token: int) -> bool:
         """Whether the matcher failed when it rejected ``token``: a full lexer rejects tokens that its mask allows."""
@@ -285,10 +281,11 @@ class GuidanceState:
         """Raise the error for a token that the matcher has rejected."""
         if self._matcher.current.is_error():
             self._fail(f"committing token {token}")
-        raise TokenRefused(
-            f"committing token {token} ({self.engine.token_bytes(token)!r}): the grammar does not allow it",
-            place=f"token {self.num_tokens}",
-        )
+        raise self._refusal(token, "the grammar does not allow it")
+
+    def _refusal(self, token: int, why: str) -> TokenRefused:
+        message = f"committing token {token} ({self.engine.token_bytes(token)!r}): {why}"
+        return TokenRefused(message, place=f"token {self.num_tokens}", expected="a token of the mask")
 
     def _stop_when_complete(self) -> None:
         """Without any end token the sequence ends when nothing but a sentinel may follow."""
@@ -363,7 +360,8 @@ class GuidanceState:
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` commits, ends included, exactly."""
         if not 0 <= num_tokens <= self.num_tokens:
-            raise GuidanceError(f"cannot undo {num_tokens} of {self.num_tokens} tokens", place="rollback")
+            most = self.num_tokens
+            raise GuidanceError(f"cannot undo {num_tokens} tokens", place="rollback", expected=f"0 to {most}")
         if num_tokens == 0:
             return
         self.counters.rollbacks += 1

@@ -21,7 +21,7 @@ __all__ = ["ClientGrammar", "SchemaTexts", "check_ends", "client_grammar", "loca
 
 
 #: Rows of one grammar about its lexer.
-_MOST_ROWS = 10
+_MAX_ROWS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def client_grammar(
 
 def _lost_rows(source: LarkGrammar) -> Iterator[ReportRow]:
     """Yield a row for each two lexemes of which the lexer reads one too far."""
-    for lost in lost_texts(source)[:_MOST_ROWS]:
+    for lost in lost_texts(source)[:_MAX_ROWS]:
         reason = f"{lost.follower} cannot always follow {lost.short}: the lexer goes on with {lost.long}, and not back"
         reason += "; write a lexeme that ends earlier, or [suffix=...]"
         yield ReportRow("", lost.long, Outcome.NARROWED, reason)

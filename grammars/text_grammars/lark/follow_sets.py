@@ -41,7 +41,7 @@ class FollowSets:
     """The follow sets of a grammar; ``begin`` is the set that it may begin with.
 
     ``followers[i]`` is the set after lexeme ``i``, ``lexemes[i]`` its expression (0 is none) and ``places[i]`` its
-    first position.  Items that are no lexemes (a token, another grammar) have a number but no follow set.
+    first position.  Items other than lexemes (a token, another grammar) have a number but no follow set.
     ``occurrences`` are the lexemes one by one: the expression, its number and what may follow it there.  What follows
     a lexeme that ``may_be_empty`` may also stand in its place.  With ``by_place`` the same lexeme at two places has two
     numbers.

@@ -72,7 +72,7 @@ class LexemeLanguages:
     """The languages of a grammar's lexemes; each terminal is computed once, after those that it uses."""
 
     def __init__(self, source: LarkGrammar) -> None:
-        self._found: dict[Expr, Regular | None] = {}
+        self._languages: dict[Expr, Regular | None] = {}
         self._terminals: dict[str, Regular | None] = {}
         terminals = {d.name: d for d in source.definitions if d.is_terminal}
         for group in components(uses_of(terminals.values())):
@@ -81,12 +81,12 @@ class LexemeLanguages:
 
     def of(self, lexeme: Expr) -> Regular | None:
         """Return the language of a lexeme; None if it is unknown or too large to analyse."""
-        if lexeme not in self._found:
+        if lexeme not in self._languages:
             try:
-                self._found[lexeme] = self._language(lexeme)
+                self._languages[lexeme] = self._language(lexeme)
             except (InvalidRegex, NotTranslated, RecursionError):
-                self._found[lexeme] = None
-        return self._found[lexeme]
+                self._languages[lexeme] = None
+        return self._languages[lexeme]
 
     def may_be_empty(self, lexeme: Expr) -> bool:
         term = self.of(lexeme)
@@ -178,7 +178,7 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
                 del endless[id(expr)]
     except TooMuch:
         return []
-    never_empty = [i for i, (expr, _) in endless.items() if (own := languages.of(expr)) and not own.nullable]
+    never_empty = [i for i, (expr, _) in endless.items() if (term := languages.of(expr)) and not term.nullable]
     has_text = "start" in productive_rules(source, never_empty)
     return [
         EndlessLexeme(shown_lexeme(expr), getattr(expr, "at", analysis.places[number]), has_text)
@@ -241,7 +241,7 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     analysis = FollowSets(source, languages.may_be_empty)
     swallowing: dict[Expr, None] = {}
 
-    def known(number: int) -> Regular:
+    def language_of(number: int) -> Regular:
         lexeme = analysis.lexemes[number]
         term = None if lexeme is None else languages.of(lexeme)
         return ALL if term is None else term
@@ -249,24 +249,24 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     after: dict[int, Regular] = {}
     try:
         work.spend(len(analysis.lexemes))
-        for short, beside in _together(analysis, known, work).items():
+        for short, beside in _together(analysis, language_of, work).items():
             bits = analysis.followers.get(short, 0)
             if bits not in after:
                 work.spend(bits.bit_count())
-                after[bits] = alt(*(known(i) for i in set_bits(bits) if i))
+                after[bits] = alt(*(language_of(i) for i in set_bits(bits) if i))
             for long in set_bits(beside):
                 work.spend(10)
                 if analysis.lexemes[long] not in swallowing and _can_swallow(
-                    known(short), known(long), after[bits], work
+                    language_of(short), language_of(long), after[bits], work
                 ):
                     swallowing[analysis.lexemes[long]] = None  # type: ignore[index]
     except TooMuch:
-        many = (i for i in range(1, len(analysis.lexemes)) if lengths(known(i))[1] != 1)
+        many = (i for i in range(1, len(analysis.lexemes)) if lengths(language_of(i))[1] != 1)
         return [analysis.lexemes[i] for i in many]  # type: ignore[misc]
     return list(swallowing)
 
 
-def _together(analysis: FollowSets, known: Callable[[int], Regular], work: Work) -> dict[int, int]:
+def _together(analysis: FollowSets, language_of: Callable[[int], Regular], work: Work) -> dict[int, int]:
     """Return for each lexeme the set of those that the lexer may read next to it, itself included.
 
     Two lexemes that have a text in common are read as both: what follows one stands next to what follows the other.
@@ -280,8 +280,8 @@ def _together(analysis: FollowSets, known: Callable[[int], Regular], work: Work)
             new = others & ~END & ~together.get(one, 0)
             together[one] = together.get(one, 0) | new
             for other in set_bits(new):
-                work.spend(known(one).size + known(other).size)
-                if one == other or not disjoint(known(one), known(other)):
+                work.spend(language_of(one).size + language_of(other).size)
+                if one == other or not disjoint(language_of(one), language_of(other)):
                     pair = analysis.followers.get(one, 0), analysis.followers.get(other, 0)
                     waiting += [pair] if one == other else [pair, pair[::-1]]
     return together

@@ -92,17 +92,17 @@ class _Walk:
 
     def _after(self, begun: Iterable[_Begun]) -> _Group:
         """Return what may follow the lexemes that end here."""
-        return tuple(dict.fromkeys(chain(*(self._begin(one.followers) for one in begun if one.left.nullable))))
+        return tuple(dict.fromkeys(chain(*(self._begin(lexeme.followers) for lexeme in begun if lexeme.left.nullable))))
 
     def _read(self, begun: _Group, codes: Sequence[int]) -> list[_Group]:
         """Return for each character, in ascending order, those of the lexemes that go on with it, after it."""
         moved: list[dict[_Begun, None]] = [{} for _ in codes]
-        for one in begun:
-            for low, high, left in _moves(one.left):
+        for lexeme in begun:
+            for low, high, left in _moves(lexeme.left):
                 reached = range(bisect_left(codes, low), bisect_right(codes, high))
                 self._work.spend(4 * (2 + len(reached)) + left.size)
                 for i in reached:
-                    moved[i][_Begun(left, one.followers, one.number)] = None
+                    moved[i][_Begun(left, lexeme.followers, lexeme.number)] = None
         return list(map(tuple, moved))
 
     def run(self) -> None:
@@ -122,7 +122,7 @@ class _Walk:
             self._work.spend(len(group))
             if reader is None or lost is None:
                 waiting += self._read_as_the_lexer(group)
-            elif reader.may_be_last and not any(one.may_be_last for one in group):
+            elif reader.may_be_last and not any(lexeme.may_be_last for lexeme in group):
                 self.lost[lost] = None
             else:
                 waiting += self._read_apart(group, reader, lost)
@@ -155,7 +155,7 @@ class _Walk:
                 yield from ((longer or next_lexemes, other, lost) for other in readers if other not in longer)
 
     def _is_expected(self, longer: _Group) -> bool:
-        return bool(self._ignored) and any(one.left.nullable for one in longer)
+        return bool(self._ignored) and any(lexeme.left.nullable for lexeme in longer)
 
     def _is_apart(self, code: int) -> bool:
         """Whether authors write something ignored in front of a lexeme that begins so: a word."""
@@ -165,9 +165,9 @@ class _Walk:
 def _codes(begun: Iterable[_Begun]) -> list[int]:
     """Return a character of each class of ASCII that the lexemes distinguish, and of each of theirs beyond ASCII."""
     codes: set[int] = set()
-    for one in begun:
+    for lexeme in begun:
         beyond: dict[Regular, int] = {}
-        for low, high, left in _moves(one.left):
+        for low, high, left in _moves(lexeme.left):
             codes |= {code for code in (low, high + 1) if code < _ASCII}
             if high >= _ASCII:
                 beyond.setdefault(left, max(low, _ASCII))

@@ -157,10 +157,10 @@ class _LarkWriter:
         """Return a complement; it includes the bytes of marker tokens, unless another conjunct excludes them."""
         return "~" + self.expr(expr.body, _ATOM, lexeme=True)
 
-    def join(self, glue: str, parts: tuple[Expr, ...], own: int, tight: int, lexeme: bool) -> str:
-        inner = _SEQ if own == _ALT else _ATOM
+    def join(self, glue: str, parts: tuple[Expr, ...], precedence: int, tight: int, lexeme: bool) -> str:
+        inner = _SEQ if precedence == _ALT else _ATOM
         text = glue.join(self.expr(part, inner, lexeme=lexeme) for part in parts)
-        return f"({text})" if own < tight or own == _ATOM else text
+        return f"({text})" if precedence < tight or precedence == _ATOM else text
 
 
 def _lexeme_attributes(definition: Definition) -> list[Any]:
