@@ -28,7 +28,7 @@ from guided.tracking.regions import FIRST_MARKER
 __all__ = ["MaskLanding"]
 
 #: Tokens that are tried at one position.
-_TRIED = 16
+_TRIED = 64
 #: Tokens that the rest of a character or of an escape may have: text is left when only its end and these have room.
 _REST = 6
 #: The growth that is assumed where no bound is sure.

@@ -278,3 +278,12 @@ def test_drafts_that_are_accepted_have_landed_like_other_tokens(engine: Engine) 
         row.extend(drafts)
     assert row.report().marks == judge.report().marks
     assert row.report().marks.begun is not None
+
+
+def test_one_of_many_values_is_the_models_own(engine: Engine) -> None:
+    """More values than the shortest few begin with tokens of their own."""
+    values = [letter * 2 for letter in "abcdefghijklmnopqrstuvwxyz"]
+    plan = plan_of(engine, response_format=JsonSchema({"enum": values}), thinking=False)
+    for value in values:
+        tokens = whole(plan, engine, f'{value}"')
+        assert wanted(row_of(plan, engine, len(tokens) + 4), tokens) == tokens
