@@ -161,10 +161,11 @@ class Engine:
     # -- vocabulary
 
     def token_bytes(self, token_id: int) -> bytes:
-        """Return the bytes that a token writes: a marker token's are its name, an id past the tokenizer writes none."""
+        """Return the bytes that a token writes: a marker token's are its name, another id writes none."""
         data = self._bytes.get(token_id)
         if data is None:
-            data = bytes(self.ll_tokenizer.decode_bytes([token_id])) if token_id < self.tokens.facts.vocab_size else b""
+            is_known = 0 <= token_id < self.tokens.facts.vocab_size
+            data = bytes(self.ll_tokenizer.decode_bytes([token_id])) if is_known else b""
             self._bytes[token_id] = data
         return data
 

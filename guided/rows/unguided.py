@@ -85,6 +85,9 @@ class UnguidedSequence:
         hit = alone(self.fail, None, self.stops.fork().feed, tokens)
         return len(tokens) if hit is None else hit.num_tokens - self.num_tokens
 
+    def token_mask(self) -> None:
+        """Return None: nothing is masked."""
+
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` tokens read; raises `GuidanceError` where fewer were read."""
         self.stops.rollback(num_tokens)

@@ -312,15 +312,13 @@ class GuidanceState:
             return accepted
 
     def _validated(self, tokens: Sequence[int]) -> int:
-        body = list(tokens)
-        cut = next((i for i, token in enumerate(body) if token in self._by_end), len(body))
-        inside = [token for token in body[:cut] if token < self.engine.vocab_size]
-        if len(inside) < cut:
-            cut = next(i for i, token in enumerate(body) if token >= self.engine.vocab_size)
+        ids = list(tokens)
+        cut = next((i for i, t in enumerate(ids) if t in self._by_end or not 0 <= t < self.engine.vocab_size), len(ids))
+        inside = ids[:cut]
         num_valid = int(self._matcher.current.validate_tokens(inside)) if inside else 0
-        if num_valid < cut or cut == len(body) or body[cut] not in self._by_end:
+        if num_valid < cut or cut == len(ids) or ids[cut] not in self._by_end:
             return num_valid
-        for end in self._by_end[body[cut]]:
+        for end in self._by_end[ids[cut]]:
             if self._reader.accepts(end, self._matcher.current, inside):
                 return cut + 1
         return cut
