@@ -1,0 +1,169 @@
+"""The entry point ``vllm.endpoint_plugins``: our Chat Completions in place of vLLM's, on vLLM's engine.
+
+Prompt, plan, parser and objects are guided's; scheduling, cache and forward are vLLM's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from grammars.plan.plan import Plan
+from grammars.requests.body import check_roles, parse_body
+from grammars.requests.chat import read_chat
+from guided.landing.options import token_limit, with_limit_notes
+from guided.openai import Head
+from guided.output.answer_end import AnswerEnds
+from guided.sampling import RowSampling, Sampling, resolve
+from guided.serve.body import read_body
+from guided.serve.client import ChunkLists, EventStream, Gone, until_gone
+from guided.serve.planning import Composers, ServerPlanner
+from guided.serve.refusals import UnknownModel
+from guided.vllm import names
+from guided.vllm.answers import Answers, Asked
+from guided.vllm.model import context_of, sampling_defaults
+from guided.vllm.sealed import seal
+from special_tokens.errors import GuidedError, RequestError, http_error, shown
+
+__all__ = ["GuidedChat"]
+
+log = logging.getLogger("guided")
+
+_PATH = "/v1/chat/completions"
+_MOST_BODY = 4_000_000
+
+
+class GuidedChat:
+    """The plugin: vLLM attaches its route when it makes the application, and then gives it the engine."""
+
+    name = "guided"
+    required_tasks = ("generate",)
+
+    def attach_router(self, app: Any) -> None:
+        """Put our route in the place of vLLM's."""
+        app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != _PATH]
+        app.add_api_route(_PATH, self._answer, methods=["POST"], response_model=None)
+
+    async def init_state(self, engine_client: Any, state: Any, args: Any) -> None:
+        """Load what requests need: vocabulary, format, and the processes that compose plans."""
+        model_config = engine_client.vllm_config.model_config
+        self._client = engine_client
+        self._names: list[str] = args.served_model_name or [args.model]
+        self._defaults = sampling_defaults(model_config)
+        self._context = await asyncio.to_thread(context_of, model_config, _template(args.chat_template))
+        composers = Composers(self._context.tokens, self._context.format)
+        await asyncio.to_thread(composers.warm)
+        self._planner = ServerPlanner(
+            self._context,
+            most_tokens=model_config.max_model_len,
+            composers=composers,
+            most_rows=engine_client.vllm_config.scheduler_config.max_num_seqs,
+        )
+
+    async def _answer(self, request: Request) -> Any:
+        try:
+            data = await read_body(request, _MOST_BODY)
+            # In a thread: a schema may take seconds, and streams go on.
+            asked = await until_gone(request.receive, asyncio.to_thread(self._asked, data))
+            prompt, name = {"prompt_token_ids": asked.prompt.token_ids}, f"guided-{uuid.uuid4().hex}"
+            outputs = self._client.generate(prompt, asked.params, name)
+            answers = Answers(asked, self._context.engine)
+            if not asked.is_streamed:
+                return JSONResponse(await until_gone(request.receive, _whole(answers, outputs)))
+            # The status waits for the first token: the engine may refuse the request.
+            first = await until_gone(request.receive, anext(outputs))
+            return EventStream(_chunks(answers, first, outputs), _note)
+        except (Gone, ClientDisconnect):
+            return Response(status_code=499)  # no one reads it
+        except names.ClientError as error:
+            raised: GuidedError = RequestError(str(error), place=getattr(error, "parameter", None) or "")
+        except GuidedError as error:
+            raised = error
+        status, body = http_error(raised)
+        _note(raised, status)
+        return JSONResponse(body, status)
+
+    def _asked(self, data: bytes) -> Asked:
+        body = parse_body(data)
+        check_roles(body.get("messages"))
+        chat = read_chat(body)
+        if chat.model is not None and chat.model not in self._names:
+            raise UnknownModel(f"{shown(chat.model)} is not served", place="model", expected=" or ".join(self._names))
+        plan = self._planner.plan_request(chat.request)
+        if AnswerEnds(plan, self._context.engine).separator is not None:
+            why = "the token that ends this model's turn also begins a call, and vLLM would end the answer there"
+            raise RequestError(why, place="tools", expected="no tools", hint="`guided serve` answers with tools")
+        prompt = self._context.prompt(chat.messages, plan)
+        limit = token_limit(plan, None, len(prompt.token_ids), self._planner.most_tokens)
+        given = Sampling(**chat.request.sampling)
+        rows = resolve(given, self._defaults, vocab_size=self._context.tokens.vocab_size)
+        num_rows = 1 if rows[0].is_greedy else len(rows)
+        return Asked(
+            plan=with_limit_notes(plan, None, limit),
+            prompt=prompt,
+            params=_params(plan, rows[0], given.seed, num_rows, limit, is_streamed=chat.is_streamed),
+            head=Head(chat.model or self._names[0]),
+            is_streamed=chat.is_streamed,
+            with_usage=chat.with_usage,
+            rows=num_rows,
+            copies=len(rows) // num_rows,
+        )
+
+
+async def _whole(answers: Answers, outputs: AsyncGenerator[Any, None]) -> dict[str, Any]:
+    async with aclosing(outputs):
+        async for output in outputs:
+            answers.read(output)
+    return await asyncio.to_thread(answers.whole)
+
+
+async def _chunks(answers: Answers, first: Any, outputs: AsyncGenerator[Any, None]) -> ChunkLists:
+    async with aclosing(outputs):
+        yield [*answers.first(), *answers.read(first)]
+        async for output in outputs:
+            yield answers.read(output)
+    yield await asyncio.to_thread(answers.last)
+
+
+def _params(
+    plan: Plan, row: RowSampling, seed: int | None, num_rows: int, limit: int, *, is_streamed: bool
+) -> names.SamplingParams:
+    """Return the sampling of a request as vLLM takes it; the plan travels as its grammar."""
+    return names.SamplingParams(
+        n=num_rows,
+        temperature=0.0 if row.is_greedy else row.temperature,
+        top_p=row.top_p,
+        top_k=row.top_k,
+        min_p=row.min_p,
+        repetition_penalty=row.repetition_penalty,
+        presence_penalty=row.presence_penalty,
+        frequency_penalty=row.frequency_penalty,
+        logit_bias=dict(row.logit_bias) or None,
+        seed=None if seed is None else seed % (1 << 63),
+        logprobs=row.logprobs,
+        max_tokens=limit,
+        stop_token_ids=sorted(plan.end_ids()),
+        detokenize=False,
+        structured_outputs=names.StructuredOutputsParams(grammar=seal(plan)),
+        output_kind=names.OutputKind.DELTA if is_streamed else names.OutputKind.FINAL_ONLY,
+    )
+
+
+def _note(error: BaseException, status: int) -> None:
+    if status >= 500:
+        log.error("a request failed", exc_info=error)
+
+
+def _template(given: str | None) -> str | None:
+    """Return the chat template that a flag gives: a file's or the text itself."""
+    if given is None or "\n" in given or "{" in given:
+        return given
+    return Path(given).read_text(encoding="utf-8")
