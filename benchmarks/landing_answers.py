@@ -51,8 +51,8 @@ from benchmarks.landing import engine_of, plans  # noqa: E402
 from benchmarks.tool_calls import CATEGORIES, load_cases, load_checker  # noqa: E402
 from grammars.plan.plan import Plan  # noqa: E402
 from guided.engine.engine import Engine  # noqa: E402
-from guided.inspect.land import row_landing  # noqa: E402
 from guided.inspect.shortest import min_tokens  # noqa: E402
+from guided.landing.row_landing import row_landing  # noqa: E402
 from guided.rows.answer import read_answer  # noqa: E402
 from guided.rows.sequence import RowSequence  # noqa: E402
 from guided.state.entry import FRESH  # noqa: E402

@@ -11,11 +11,23 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from grammars.plan.plan import Plan
 from guided.output.message import Message
 from guided.output.parser import ContentDelta, Event, ReasoningDelta, ToolCallArguments, ToolCallStart
 from guided.sampling import TokenLogprob
 
-__all__ = ["Deltas", "Head", "TokenBytes", "completion", "end_of", "extras", "logprobs_object", "usage_object"]
+__all__ = [
+    "Deltas",
+    "Head",
+    "TokenBytes",
+    "completion",
+    "custom_tools",
+    "end_of",
+    "extras",
+    "ignored_of",
+    "logprobs_object",
+    "usage_object",
+]
 
 #: The bytes of a token by its id.
 TokenBytes: TypeAlias = Callable[[int], bytes]
@@ -181,6 +193,16 @@ def extras(messages: Sequence[Message], ignored: Sequence[str]) -> dict[str, Any
     }
     fields = {key: value for key, value in fields.items() if value}
     return {"guided": fields} if fields else {}
+
+
+def ignored_of(plan: Plan) -> tuple[str, ...]:
+    """Return the keys without effect; those that a plan ignores, and its host reads, are none of them."""
+    return tuple(key for key in plan.ignored if key not in ("stream_options", "include_usage"))
+
+
+def custom_tools(plan: Plan) -> tuple[str, ...]:
+    """Return the names of the plan's custom tools, as `Deltas` takes them."""
+    return tuple(tool.name for tool in plan.tools if tool.kind == "custom")
 
 
 def logprobs_object(logprobs: Sequence[TokenLogprob] | None, token_bytes: TokenBytes) -> dict[str, Any] | None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from grammars.plan.plan import Plan, RowPlan, Stops
-from grammars.reasoning.levels import effort_note
 from guided.hf.drafts.settings import draft_settings
 from guided.hf.generate.inputs import Inputs, bind, check_rows, checked_inputs
 from guided.hf.generate.raw_prompts import heal, read_prompts
 from guided.hf.hidden.settings import hidden_settings
 from guided.hf.loop.generation import Generation
-from guided.hf.loop.settings import row_samplings, token_limit
+from guided.hf.loop.settings import context_size, row_samplings
 from guided.hf.options import AnswerOptions
 from guided.hf.planning import Planner, checked_stops
-from guided.landing.options import budgeting
+from guided.landing.options import budgeting, token_limit, with_limit_notes
 from guided.sampling import Sampling
 from special_tokens.errors import RequestError, shown
 
@@ -55,8 +53,7 @@ def rows_of(
         raise RequestError(f"{len(prompts)} prompts", place="prompt", expected="one", hint="use guide.generate")
     rows = check_rows(plans_of(planner, len(prompts), plans, asked, place, is_one=is_one), len(prompts))
     healed = [heal(ids, plan, context.engine) for ids, plan in zip(prompts, rows, strict=True)]
-    rows = [plan for _, plan in healed]
-    return bind(context, [ids for ids, _ in healed], rows), rows
+    return bind(context, [context.bound(ids, plan) for ids, plan in healed]), [plan for _, plan in healed]
 
 
 def _is_encoded(chats: object) -> bool:
@@ -88,7 +85,7 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
     budget = budgeting(asked.landing, asked.short_budget)
     samplings = row_samplings(asked.samplings(), asked.seed, inputs.num_rows, context.model, context.tokens.vocab_size)
     limits = [
-        token_limit(plan, asked.max_tokens, ids, context.model, most=planner.most_tokens)
+        token_limit(plan, asked.max_tokens, len(ids), context_size(context.model, planner.most_tokens))
         for plan, ids in zip(rows, inputs.prompt_ids, strict=True)
     ]
     counts = [1 if group[0].is_greedy else len(group) for group in samplings]  # greedy answers are all the same
@@ -98,7 +95,7 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
     return Generation(
         context,
         inputs.repeated(counts),
-        [_noted(rows[r], asked.max_tokens, limits[r]) for r in index],
+        [with_limit_notes(rows[r], asked.max_tokens, limits[r]) for r in index],
         sampled,
         [limits[r] for r in index],
         choices,
@@ -110,19 +107,6 @@ def generation_of(planner: Planner, inputs: Inputs, rows: Sequence[RowPlan], ask
         hidden=hidden,
         budget=budget,
     )
-
-
-def _noted(row: RowPlan, asked: int | None, limit: int) -> RowPlan:
-    """Return ``row`` with notes where ``limit`` is below the effort or the ``asked`` tokens that it is to hold."""
-    if not isinstance(row, Plan):
-        return row
-    notes: list[str] = []
-    wanted = row.max_tokens if asked is None else asked
-    if wanted is not None and limit < wanted:
-        notes.append(f"max_tokens is {limit}, what the context leaves after the prompt, not {wanted}")
-    if row.reasoning.effort is not None and row.budgets and limit != row.max_tokens:
-        notes += effort_note(row.reasoning.effort, row.budgets[0].max_tokens, limit)
-    return replace(row, notes=(*row.notes, *notes)) if notes else row
 
 
 def check_one(asked: AnswerOptions) -> None:

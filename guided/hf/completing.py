@@ -6,37 +6,24 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from grammars.plan.plan import Plan
-from grammars.requests.read import Request, read_request
+from grammars.requests.chat import read_chat
+from grammars.requests.read import Request
 from guided.hf.answering import generation_of, rows_of
 from guided.hf.loop.generation import Generation
 from guided.hf.options import AnswerOptions
 from guided.hf.planning import Planner
-from guided.openai import Deltas, Head, completion
+from guided.openai import Deltas, Head, completion, custom_tools, ignored_of
 from guided.output.message import Message
 from guided.output.parser import Event
 from guided.sampling import Sampling, TokenLogprob
-from special_tokens.errors import RequestError
 
-__all__ = ["ChatForm", "Chunks", "Completing", "CompletionRun", "WrittenText", "asked_of", "completing", "ignored_of"]
+__all__ = ["ChatForm", "Chunks", "Completing", "CompletionRun", "WrittenText", "asked_of", "completing"]
 
 #: The chunks of an answer while it is generated.
 Chunks: TypeAlias = Generator[dict[str, Any], None, None]
 
 #: Makes the chunks of events of one choice, with the log-probabilities of the tokens that they come from.
 Write: TypeAlias = Callable[[int, Sequence[Event], Sequence[TokenLogprob]], list[dict[str, Any]]]
-
-#: Keys of other endpoints, and what a Chat Completions body has instead.
-_OTHER_BODIES = {
-    "input": "messages (this is a body of the Responses API)",
-    "instructions": "a system message (this is a body of the Responses API)",
-    "prompt": "messages (this is a body of the older Completions API)",
-    "functions": "tools (functions are older)",
-    "function_call": "tool_choice (function_call is older)",
-}
-
-#: The line of the system text for a verbosity.
-_VERBOSITY = {"low": "Answer in as few words as possible.", "high": "Answer at length and in detail."}
 
 
 @dataclass(frozen=True)
@@ -157,40 +144,19 @@ def completing(
     planner: Planner, body: Mapping[str, Any], *, trusted: bool, ignore_unknown: bool, describe: bool
 ) -> Completing:
     """Return the request of ``body``, planned and bound; raises `RequestError` for what cannot be answered."""
-    for key, right in _OTHER_BODIES.items():
-        if isinstance(body, Mapping) and body.get(key) is not None:
-            raise RequestError("not a key of Chat Completions", place=key, expected=right)
-    request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
-    plan = planner.plan_request(request)
-    messages, stream = request.prompt.get("messages"), request.prompt.get("stream", False)
-    model, options = request.prompt.get("model"), body.get("stream_options")
-    if messages is None:
-        raise RequestError("there are no messages", place="messages", expected="a list of messages")
-    if isinstance(messages, str):
-        raise RequestError("str is not a list", place="messages", expected="a list of messages")
-    if not isinstance(stream, bool):
-        raise RequestError(f"{stream!r} is not true or false", place="stream")
-    if not isinstance(model, str | None):
-        raise RequestError(f"{type(model).__name__} is not a name", place="model", expected="a text")
-    if not isinstance(options, Mapping | None):
-        raise RequestError(f"{type(options).__name__} is not an object", place="stream_options")
-    asked = asked_of(request, describe=describe)
-    chat = _with_line(messages, _VERBOSITY.get(request.verbosity, ""))
-    generation = generation_of(planner, *rows_of(planner, chat, plan, asked, "messages", is_one=True), asked)
+    chat = read_chat(body, trusted=trusted, ignore_unknown=ignore_unknown)
+    plan = planner.plan_request(chat.request)
+    asked = asked_of(chat.request, describe=describe)
+    generation = generation_of(planner, *rows_of(planner, chat.messages, plan, asked, "messages", is_one=True), asked)
     return Completing(
         generation,
-        request.return_last_hidden_state,
-        head=Head(model or planner.context.name),
-        is_streamed=stream,
-        with_usage=bool((options or {}).get("include_usage") or body.get("include_usage")),
-        custom=tuple(tool.name for tool in plan.tools if tool.kind == "custom"),
+        chat.request.return_last_hidden_state,
+        head=Head(chat.model or planner.context.name),
+        is_streamed=chat.is_streamed,
+        with_usage=chat.with_usage,
+        custom=custom_tools(plan),
         ignored=ignored_of(plan),
     )
-
-
-def ignored_of(plan: Plan) -> tuple[str, ...]:
-    """Return the keys without effect; those that a plan ignores, and its host reads, are none of them."""
-    return tuple(key for key in plan.ignored if key not in ("stream_options", "include_usage"))
 
 
 def asked_of(request: Request, *, describe: bool) -> AnswerOptions:
@@ -202,15 +168,3 @@ def asked_of(request: Request, *, describe: bool) -> AnswerOptions:
         landing=request.landing,
         short_budget=request.short_budget,
     )
-
-
-def _with_line(messages: Any, line: str) -> Any:
-    """Return the chat with ``line`` at the end of its system message, which is added where none begins it."""
-    if not line or not isinstance(messages, Sequence) or not messages:
-        return messages
-    first = messages[0]
-    if not isinstance(first, Mapping) or first.get("role") not in ("system", "developer"):
-        return [{"role": "system", "content": line}, *messages]
-    content = first.get("content") or ""
-    whole = f"{content}\n\n{line}".lstrip() if isinstance(content, str) else [*content, {"type": "text", "text": line}]
-    return [{**first, "content": whole}, *messages[1:]]

@@ -73,7 +73,8 @@ class Guide(AsyncMethods):
         tokens = registry_of(model, tokenizer, tokens)
         format = anchored(format or format_of(tokenizer, tokens), tokens, anchors)
         format = with_text_after_calls(format, text_after_calls)
-        self.context = ModelContext(model, tokenizer, tokens, format, PrefixPool(checked_cache_bytes(cache_bytes)))
+        pool = PrefixPool(checked_cache_bytes(cache_bytes))
+        self.context = ModelContext(tokenizer, tokens, format, model=model, pool=pool)
         self.planner = Planner(self.context)
         self.worker = WorkerThread()
 

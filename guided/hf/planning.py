@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Generic
+
+from typing_extensions import TypeVar
 
 from grammars.compose.compose import Parts, compose
 from grammars.limits.deadline import deadline
@@ -12,23 +15,29 @@ from grammars.plan.plan import Plan, Stops
 from grammars.requests.read import Request
 from guided.engine.engine import Engine
 from guided.engine.plan_cache import PlanCache
-from guided.hf.model.context import ModelContext
+from guided.hf.model.tokenizer_context import TokenizerContext
 from guided.hf.model.tool_rendering import check_tools
 from guided.sampling import Sampling, check_bias
 from guided.stops.request import check_stops, stops_of
 from guided.stops.vocabulary import check_writable_stops
 from special_tokens.errors import PlanError, RequestError
 
+if TYPE_CHECKING:
+    from guided.hf.model.context import ModelContext
+
 __all__ = ["Planner", "checked_plan", "checked_stops"]
 
 log = logging.getLogger("guided")
 
+#: The context of a loaded model, or of its tokenizer alone.
+C = TypeVar("C", bound=TokenizerContext, default="ModelContext", covariant=True)
+
 
 @dataclass(frozen=True)
-class Planner:
+class Planner(Generic[C]):
     """Makes the plans of ``context``'s model; prompt and answer together have at most ``most_tokens``."""
 
-    context: ModelContext
+    context: C
     plans: PlanCache = field(default_factory=PlanCache)
     most_tokens: int | None = None
 

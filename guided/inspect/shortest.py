@@ -9,21 +9,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import Plan, ResponsePlan, Stops
 from guided.engine.engine import Engine
-from guided.landing.effort import Effort
-from guided.landing.landing import LandingSearch
+from guided.landing.row_landing import shortest_output
 from guided.rows.answer import read_answer
 from guided.state.entry import Begin
-from guided.state.state import GuidanceState
 from guided.validation.validate import judge
-from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
+from special_tokens.errors import GuidanceError, RequestError
 
-__all__ = ["min_tokens", "shortest", "shortest_output"]
-
-#: Places of a search: more than a step of a loop may take, since an answer of hundreds of members has as many places.
-_MOST_PLACES = 16_000
+__all__ = ["min_tokens", "shortest"]
 
 
 def shortest(plan: Plan, engine: Engine) -> str | None:
@@ -51,19 +45,6 @@ def min_tokens(plan: Plan, engine: Engine, *, entry: str = "fresh") -> int:
     where no end is found.
     """
     return len(shortest_output(plan, engine, entry=entry))
-
-
-def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tuple[int, ...]:
-    """Return the tokens of the shortest output found; raises `LimitExceeded` with the reason where none is."""
-    effort = Effort(time_limits().landing_cpu_s, _MOST_PLACES)
-    search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
-    path = search.shortest_end(state, effort=effort)
-    if path.tokens is None:
-        raise LimitExceeded(path.reason, place="plan")
-    places, symbols = search.places(state), [one for token in path.tokens[:-1] for one in state.regions.symbols(token)]
-    if places.refuses(places.start(state.entry.region), symbols):
-        raise LimitExceeded("no end without repeats was found where items or keys must differ", place="plan")
-    return path.tokens
 
 
 def _is_valid(text: str, response: ResponsePlan) -> bool:

@@ -68,6 +68,14 @@ class Marks(NamedTuple):
         begun, answer_begun = (at if at is not None and at < size else None for at in self[:2])
         return Marks(begun, answer_begun, tuple(named for named in self.names if named[0] < size))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the answer about its budget."""
+        if not self.names:
+            return ()
+        names = ", ".join(f"`{name}`" for _, name in self.names)
+        return (f"max_tokens left no room for {names}, which the model began",)
+
 
 class PlanPath(NamedTuple):
     """The search of one plan and entry, its shortest answer as a path, and what is worked out once from them.
@@ -292,12 +300,12 @@ class LandingControl:
 
     # -- what the budget decided
 
-    def note(self, state: GuidanceState, refused: int) -> None:
-        """Note that the budget decides about the next token, where the model's own is ``refused``."""
+    def note(self, state: GuidanceState, refused: int | None) -> None:
+        """Note that the budget decides about the next token, where the model's own is ``refused``, if it is known."""
         size, marks = state.num_tokens, self.marks
         is_answer = state.region is not RegionName.REASONING
         names = marks.names
-        if is_answer and len(names) < _MOST_NAMES and (name := self._name(state, refused)):
+        if is_answer and refused is not None and len(names) < _MOST_NAMES and (name := self._name(state, refused)):
             names = names if name in dict(names).values() else (*names, (size, name))
         self.marks = Marks(
             size if marks.begun is None else marks.begun,
@@ -319,21 +327,9 @@ class LandingControl:
         name = next((match for match in _NAME.finditer(text) if match.end() > len(before)), None)
         return name[0] if name is not None else ""
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The notes of the answer about its budget."""
-        if not self.marks.names:
-            return ()
-        names = ", ".join(f"`{name}`" for _, name in self.marks.names)
-        return (f"max_tokens left no room for {names}, which the model began",)
-
 
 class RowLanding(NamedTuple):
-    """The control of one row; None where its answer is not landed, and ``note`` says why it cannot be.
-
-    ``error`` is a fault that was raised when it was made: the row ends with it.
-    """
+    """The control of one row; None where its answer is not landed, and ``note`` says why it cannot be."""
 
     control: LandingControl | None = None
     note: str = ""
-    error: BaseException | None = None

@@ -1,13 +1,26 @@
-"""Settings of landing: whether answers must end within their budget, and what reasoning leaves to them."""
+"""The budget of an answer: its token limit, whether it must end within it, and what reasoning leaves to the rest."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
-from special_tokens.errors import RequestError, shown
+from grammars.plan.plan import Plan, RowPlan
+from grammars.reasoning.levels import effort_note
+from special_tokens.errors import ContextExceeded, RequestError, shown
 
-__all__ = ["Budgeting", "LandingOptions", "ShortBudget", "budgeting", "checked_max_tokens"]
+__all__ = [
+    "Budgeting",
+    "LandingOptions",
+    "ShortBudget",
+    "budgeting",
+    "checked_max_tokens",
+    "token_limit",
+    "with_limit_notes",
+]
+
+#: The token limit where neither the call, the plan nor the model's context has one.
+_WITHOUT_CONTEXT = 4096
 
 #: If ``max_tokens`` cannot hold the shortest answer: ``cut`` lets the answer be cut, with a note; ``error`` raises.
 ShortBudget = Literal["cut", "error"]
@@ -66,3 +79,34 @@ def checked_max_tokens(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return value
     raise RequestError(f"{shown(value)} is out of range", place="max_tokens", expected="an integer of 1 or more")
+
+
+def token_limit(plan: RowPlan, max_tokens: int | None, prompt_tokens: int, context: int | None) -> int:
+    """Return the token limit of a row: ``max_tokens`` or the plan's, at most the rest of the context after the prompt.
+
+    ``context`` is the number of tokens that prompt and answer may have, None without a limit.  Raises `ContextExceeded`
+    where the prompt leaves no room.
+    """
+    if max_tokens is None:
+        max_tokens = plan.max_tokens if isinstance(plan, Plan) else None
+    if context is not None and prompt_tokens >= context:
+        raise ContextExceeded(f"the prompt fills the context of {context} tokens", place="messages",
+                              expected="a shorter prompt")  # fmt: skip
+    room = None if context is None else context - prompt_tokens
+    if max_tokens is None:
+        return room if room is not None else _WITHOUT_CONTEXT
+    max_tokens = checked_max_tokens(max_tokens)
+    return max_tokens if room is None else min(max_tokens, room)
+
+
+def with_limit_notes(row: RowPlan, asked: int | None, limit: int) -> RowPlan:
+    """Return ``row`` with notes where ``limit`` is below the effort or the ``asked`` tokens that it is to hold."""
+    if not isinstance(row, Plan):
+        return row
+    notes: list[str] = []
+    wanted = row.max_tokens if asked is None else asked
+    if wanted is not None and limit < wanted:
+        notes.append(f"max_tokens is {limit}, what the context leaves after the prompt, not {wanted}")
+    if row.reasoning.effort is not None and row.budgets and limit != row.max_tokens:
+        notes += effort_note(row.reasoning.effort, row.budgets[0].max_tokens, limit)
+    return replace(row, notes=(*row.notes, *notes)) if notes else row

@@ -5,6 +5,8 @@ from __future__ import annotations
 from grammars.plan.plan import RowPlan, Stops
 from guided.engine.engine import Engine
 from guided.landing.control import RowLanding
+from guided.landing.options import Budgeting
+from guided.landing.row_landing import row_landing
 from guided.rows.sequence import OnError, RowSequence
 from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin
@@ -18,20 +20,27 @@ def make_row(
     engine: Engine,
     *,
     begin: Begin = FRESH,
+    max_tokens: int | None = None,
+    budget: Budgeting | None = None,
     number: int = 0,
     on_error: OnError = "end",
     max_rollbacks: int | None = None,
-    landing: RowLanding = RowLanding(),  # noqa: B008
+    lands_in_masks: bool = False,
 ) -> RowSequence | UnguidedSequence | None:
     """Return the row of ``plan``, None without one; a row that could not be made has failed.
 
-    A `GuidedError` is raised: the caller asked for what cannot be made.
+    Its answer ends within ``max_tokens`` as ``budget`` says; None: there is no limit.  ``lands_in_masks``: the masks
+    alone see to that, since the host asks nothing else (see `RowSequence.is_landing`).  A `GuidedError` is raised: the
+    caller asked for what cannot be made.
     """
     if plan is None:
         return None
     try:
         if isinstance(plan, Stops):
             return UnguidedSequence(plan, engine, row=number)
+        landing = RowLanding()
+        if max_tokens is not None:
+            landing = row_landing(plan, engine, begin, max_tokens, budget, in_masks=lands_in_masks)
         return RowSequence(
             plan,
             engine,

@@ -14,16 +14,18 @@ from typing import Literal, get_args
 from grammars.plan.plan import Plan, RowPlan
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.landing.control import RowLanding
+from guided.landing.control import Marks, RowLanding
 from guided.landing.effort import Effort
+from guided.landing.mask_landing import MaskLanding
 from guided.rows.alone import alone, contained
+from guided.rows.report import RowReport
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
 from guided.stops.automaton import compile_stops
 from guided.stops.matcher import StopMatcher
 from guided.tracking.regions import RegionMap
-from special_tokens.errors import GuidedError, LimitExceeded, RequestError, TokenRefused
+from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError, TokenRefused
 
 __all__ = ["OnError", "RowSequence", "check_on_error", "matcher_of"]
 
@@ -69,14 +71,12 @@ class RowSequence:
         self.ends_by_id = self.stops is None and bool(plan.end_ids())
         self.on_error = on_error
         self.max_rollbacks = max_rollbacks
-        self.landing, self.budget_note, self._unmade = landing
+        self.landing, self.budget_note = landing
         self.error: GuidedError | None = None
         self.overridden = 0
         self.rescued = 0
         self._refused: int | None = None  # the token whose refusal is the error
         self._final: GuidedError | None = None  # an error that ends the row whatever ``on_error`` says
-        if self._unmade is not None:
-            self.fail(self._unmade)
 
     @property
     def is_done(self) -> bool:
@@ -105,7 +105,8 @@ class RowSequence:
         if self.error is not None or state.is_stopped or (self.stops is not None and self.stops.is_stopped):
             return None
         try:
-            return state.token_mask()
+            mask, landing = state.token_mask(), self.landing
+            return landing.narrowed(state, mask) if isinstance(landing, MaskLanding) else mask
         except BaseException as error:
             self._fail(error)
             return None
@@ -193,6 +194,29 @@ class RowSequence:
             if self.error is None:
                 out.append(token)
         return out
+
+    def validate(self, tokens: Sequence[int]) -> int:
+        """Return how many of ``tokens`` could be read one after the other, the one that ends the row included."""
+        if not self.is_guided:
+            return 0
+        num = alone(self._fail, 0, self.state.validate, tokens)
+        if self.stops is None:
+            return num
+        hit = alone(self.fail, None, self.stops.fork().feed, tokens[:num])
+        return num if hit is None else hit.num_tokens - self.stops.num_tokens
+
+    def rollback(self, num_tokens: int) -> None:
+        """Undo the last ``num_tokens`` tokens read; an error after the position that remains is forgotten.
+
+        Raises `GuidanceError` where fewer were read.
+        """
+        if not 0 <= num_tokens <= self.num_tokens:
+            raise GuidanceError(f"cannot undo {num_tokens} of {self.num_tokens} tokens", place="rollback")
+        size = self.num_tokens - num_tokens
+        if self.error is not None:
+            self.sync(self.state.tokens[:size])
+        else:
+            self._rollback(size)
 
     def sync(self, generated: Sequence[int]) -> None:
         """Bring the row to ``generated``, the tokens after the prompt: undo what differs, commit what is new."""
@@ -283,8 +307,6 @@ class RowSequence:
         if self.landing is not None:
             self.landing.restart()
         self.error = self._refused = None
-        if self._unmade is not None:
-            self.fail(self._unmade)
         self.overridden = self.rescued = 0
 
     def guidance(self) -> Guidance:
@@ -295,6 +317,16 @@ class RowSequence:
             overridden=self.overridden,
             rescued=self.rescued,
             reasoning_applied=self.plan.reasoning.applied and self.begin.entry != "after",
+        )
+
+    def report(self) -> RowReport:
+        """Return what the row knows of its answer besides the tokens."""
+        landing, notes = self.landing, (self.budget_note,) if self.budget_note else ()
+        if landing is not None and landing.lost and self.num_tokens >= landing.max_tokens:
+            notes = (f"the answer was cut: {landing.lost}",)
+        is_freed = self.error is not None and not self.has_failed
+        return RowReport(
+            self.guidance(), self.error, is_freed, landing.marks if landing is not None else Marks(), notes
         )
 
 

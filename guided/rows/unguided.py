@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from copy import copy
 
 from grammars.plan.plan import Stops
-from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.rows.alone import alone, contained
+from guided.rows.report import RowReport
 from guided.stops.automaton import compile_stops
 from guided.stops.matcher import StopMatcher
 from special_tokens.errors import GuidedError
@@ -78,6 +78,17 @@ class UnguidedSequence:
         if not self.is_done:
             alone(self.fail, None, self.stops.feed, tokens)
 
+    def validate(self, tokens: Sequence[int]) -> int:
+        """Return how many of ``tokens`` could be read one after the other: up to the one that completes a stop."""
+        if self.is_done:
+            return 0
+        hit = alone(self.fail, None, self.stops.fork().feed, tokens)
+        return len(tokens) if hit is None else hit.num_tokens - self.num_tokens
+
+    def rollback(self, num_tokens: int) -> None:
+        """Undo the last ``num_tokens`` tokens read; raises `GuidanceError` where fewer were read."""
+        self.stops.rollback(num_tokens)
+
     def sync(self, generated: Sequence[int]) -> None:
         """Bring the stops to ``generated``, the tokens after the prompt: undo what differs, read what is new."""
         if self.error is None:
@@ -94,6 +105,6 @@ class UnguidedSequence:
         twin.stops = self.stops.fork()
         return twin
 
-    def guidance(self) -> Guidance:
-        """Return counters of 0: nothing was guided."""
-        return Guidance()
+    def report(self) -> RowReport:
+        """Return counters of 0, as nothing was guided, and the error."""
+        return RowReport(error=self.error)

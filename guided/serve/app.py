@@ -20,11 +20,12 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import guided
+from grammars.requests.body import check_roles, parse_body
 from grammars.requests.read import read_request
 from guided.hf.completing import ChatForm, CompletionRun, completing
 from guided.hf.planning import Planner
 from guided.inspect.check import CheckedRequest
-from guided.serve.body import check_roles, parse_body, read_body
+from guided.serve.body import read_body
 from guided.serve.completions import TextForm, text_completing
 from guided.serve.metrics import CONTENT_TYPE_LATEST
 from guided.serve.refusals import NotFound, UnknownModel, WrongMethod

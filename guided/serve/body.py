@@ -1,21 +1,12 @@
-"""The body of a request: bytes within the limit, UTF-8, one JSON object with each key once, messages of known roles."""
+"""The bytes of a request's body, within the limit."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from typing import Any, NoReturn
-
 from starlette.requests import Request
 
-from grammars.requests.shape import MAX_DEPTH, check_shape
 from guided.serve.refusals import TooLarge
-from special_tokens.errors import RequestError, shown
 
-__all__ = ["check_role", "check_roles", "parse_body", "read_body"]
-
-#: OpenAI's; a template may know others, and then a client's message would be the system's.
-_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+__all__ = ["read_body"]
 
 
 async def read_body(request: Request, most: int) -> bytes:
@@ -30,48 +21,3 @@ async def read_body(request: Request, most: int) -> bytes:
         else:
             return bytes(data)
     raise TooLarge("the body is too large", place="body", expected=f"at most {most:,} bytes")
-
-
-def parse_body(data: bytes) -> dict[str, Any]:
-    """Return the object in ``data``; raise `RequestError` with the place for anything else."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise RequestError(f"not UTF-8: byte {error.start} is {data[error.start]:#04x}", place="body") from None
-    try:
-        body = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
-    except RequestError:
-        raise
-    except RecursionError:
-        raise RequestError(f"nested more than {MAX_DEPTH} deep", place="body", expected="fewer levels") from None
-    except ValueError as error:
-        raise RequestError(f"not JSON: {error}", place="body", expected="a JSON object") from None
-    if not isinstance(body, dict):
-        raise RequestError(f"{type(body).__name__} is not an object", place="body", expected="a JSON object")
-    check_shape(body)
-    return body
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        twice = next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1)
-        raise RequestError(f"{shown(twice)} is twice in one object", place=twice[:100], expected="each key once")
-    return members
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON number")
-
-
-def check_roles(messages: Any) -> None:
-    """Raise `RequestError` for a message of another role; what is not a message at all is refused elsewhere."""
-    for i, message in enumerate(messages if isinstance(messages, list) else ()):
-        if isinstance(message, dict):
-            check_role(message.get("role"), f"messages[{i}].role")
-
-
-def check_role(role: Any, place: str) -> None:
-    """Raise `RequestError` for a role that is not OpenAI's."""
-    if not isinstance(role, str) or role not in _ROLES:
-        raise RequestError(f"{shown(role)} is not a role", place=place, expected=" or ".join(_ROLES))

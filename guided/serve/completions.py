@@ -9,9 +9,9 @@ from typing import Any
 
 from grammars.requests.read import read_request
 from guided.hf.answering import generation_of, rows_of
-from guided.hf.completing import CompletionRun, WrittenText, asked_of, ignored_of
+from guided.hf.completing import CompletionRun, WrittenText, asked_of
 from guided.hf.planning import Planner
-from guided.openai import Head, end_of, extras, usage_object
+from guided.openai import Head, end_of, extras, ignored_of, usage_object
 from guided.output.message import Message
 from guided.output.parser import ContentDelta, Event, ReasoningDelta
 from guided.sampling import TokenLogprob

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from guided.serve.body import check_role
+from grammars.requests.body import check_role
 from special_tokens.errors import RequestError, shown
 
 __all__ = ["chat_body"]

@@ -17,8 +17,6 @@ from guided.hf.generate.session import Session
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
-from guided.inspect.land import row_landing
-from guided.landing.control import RowLanding
 from guided.landing.options import Budgeting, LandingOptions, ShortBudget, budgeting, checked_max_tokens
 from guided.output.message import Message, Prompt
 from guided.rows.answer import read_answer
@@ -55,17 +53,15 @@ class _Rows:
 
     def row(self, plan: RowPlan, engine: Engine, begin: Begin, number: int) -> Row | None:
         """Return a new row for ``plan``; None if there is no plan."""
-        landing = RowLanding()
-        if self.max_tokens is not None:
-            landing = row_landing(plan, engine, begin, self.max_tokens, self.budget)
         return make_row(
             plan,
             engine,
             begin=begin,
+            max_tokens=self.max_tokens,
+            budget=self.budget,
             number=number,
             on_error=self.on_error,
             max_rollbacks=self.max_rollbacks,
-            landing=landing,
         )
 
     def words(self) -> dict[str, Any]:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from grammars.plan.plan import Plan, RowPlan, Stops
-from grammars.prompt.describe import describe_plan
-from guided.hf.model.chat_template import chat_digests, messages_of
 from guided.hf.model.context import ModelContext
+from guided.hf.model.tokenizer_context import BoundPrompt
 from guided.state.entry import Begin
-from special_tokens.errors import PlanError, RequestError
+from special_tokens.errors import PlanError
 
 if TYPE_CHECKING:
     from guided.hf.generate.session import Session
@@ -104,27 +103,16 @@ def checked_inputs(
     if not chats:
         raise PlanError("the list is empty", place="chats", expected="at least one chat")
     plans = check_rows(plans, len(chats))
-    shown = [messages_of(chat) for chat in chats]
-    prompts: list[list[int]] = []
-    for messages, row in zip(shown, plans, strict=True):
-        plan = row if isinstance(row, Plan) else None
-        system_text = describe_plan(plan) if plan is not None and describe else ""  # in this prompt only
-        prompts.append(context.prompt_ids(messages, plan, system_text))
-    return bind(context, prompts, plans, [chat_digests(messages) for messages in shown])
+    return bind(
+        context, [context.prompt(chat, plan, describe=describe) for chat, plan in zip(chats, plans, strict=True)]
+    )
 
 
-def bind(
-    context: ModelContext,
-    prompts: Sequence[Sequence[int]],
-    plans: Sequence[RowPlan],
-    chats: Sequence[tuple[int, ...]] = (),
-) -> Inputs:
-    """Return token ids of prompts, with the digests of their chats, as a batch bound to their rows' plans."""
-    if not all(prompts):
-        raise RequestError("there is nothing in the prompt", place="messages", expected="some text")
-    begins = [context.begin(plan, ids) for plan, ids in zip(plans, prompts, strict=True)]
-    data = {key: value.to(context.model.device) for key, value in pad_left(prompts, context.pad_id).items()}
-    return Inputs(data, prompts, begins, chats)
+def bind(context: ModelContext, prompts: Sequence[BoundPrompt]) -> Inputs:
+    """Return bound prompts as a batch."""
+    ids, begins, chats = zip(*prompts, strict=True)
+    data = {key: value.to(context.model.device) for key, value in pad_left(ids, context.pad_id).items()}
+    return Inputs(data, ids, begins, chats)
 
 
 def pad_left(rows: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:

@@ -12,9 +12,10 @@ from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
 from guided.hf.cache.kv_cache import RowKV
 from guided.hf.cache.self_test import abilities_of
-from guided.hf.loop.settings import token_limit
+from guided.hf.loop.settings import context_size
 from guided.hf.masks.logits_check import not_numbers
 from guided.hf.model.context import ModelContext
+from guided.landing.options import token_limit
 from guided.sampling import ChoiceProbability
 from special_tokens.errors import RequestError, shown
 
@@ -35,7 +36,7 @@ def choice_probabilities(context: ModelContext, prompt_ids: Sequence[int], plan:
     texts = plan.response.choices
     options = [_written(text, context.engine) for text in texts]
     ends = sorted(plan.end_ids())
-    room = token_limit(None, None, prompt_ids, context.model)
+    room = token_limit(None, None, len(prompt_ids), context_size(context.model))
     longest = max(map(len, options))
     if longest > room:
         raise RequestError(f"a choice has {longest} tokens, the context leaves {room}", place="messages")

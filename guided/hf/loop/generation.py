@@ -32,7 +32,6 @@ from guided.hf.loop.row_loop import RowLoop, Step
 from guided.hf.loop.sampling import RowSampler
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
-from guided.inspect.land import row_landing
 from guided.inspect.trace import build_trace
 from guided.landing.options import Budgeting
 from guided.output.message import Message, Prompt, Usage
@@ -107,19 +106,16 @@ class Generation:
         self._states = LastStates() if hidden is not None and hidden.strategy != "prefill" else None
         self._notes: tuple[str, ...] = ()
         self._recorder = self._make_recorder()
-        landings = [
-            row_landing(plan, context.engine, begin, most, budget)
-            for plan, begin, most in zip(plans, inputs.begins, max_tokens, strict=True)
-        ]
         self.answers = [
             RowAnswer(
                 plan,
                 context.engine,
                 begin=inputs.begins[r],
+                max_tokens=max_tokens[r],
+                budget=budget,
                 number=r,
                 on_error=on_error,
                 prompt_tokens=len(inputs.prompt_ids[r]),
-                landing=landings[r],
             )
             for r, plan in enumerate(plans)
         ]

@@ -1,4 +1,4 @@
-"""Resolve sampling settings and token limits of each row: the request's, else those of the model's configuration."""
+"""Resolve the sampling settings of each row: the request's, else those of the model's configuration."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from grammars.plan.plan import Plan, RowPlan
 from guided.hf.drafts.settings import say_once
-from guided.landing.options import checked_max_tokens
 from guided.sampling import RowSampling, Sampling, per_row, resolve
-from special_tokens.errors import ContextExceeded, RequestError
+from special_tokens.errors import RequestError
 
-__all__ = ["context_size", "row_samplings", "sampling_defaults", "token_limit"]
+__all__ = ["context_size", "row_samplings", "sampling_defaults"]
 
-#: The token limit where neither the call, the plan nor the model's context has one.
-_WITHOUT_CONTEXT = 4096
 #: Fields of a generation config that `guided.Sampling` has as well, and those that it lacks with their neutral values.
 _OURS = ("do_sample", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 _FOREIGN = {"typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0, "top_h": None}
@@ -52,33 +48,7 @@ def row_samplings(
     return [resolve(row, defaults, vocab_size=vocab_size) for row in rows]
 
 
-def token_limit(
-    plan: RowPlan, max_tokens: int | None, prompt_ids: Sequence[int], model: Any, *, most: int | None = None
-) -> int:
-    """Return the token limit of a row: the call's or the plan's, at most the rest of the context after the prompt.
-
-    ``most`` bounds the context, in tokens.
-    """
-    if max_tokens is None:
-        max_tokens = plan.max_tokens if isinstance(plan, Plan) else None
-    room = _room(len(prompt_ids), context_size(model, most))
-    if max_tokens is None:
-        return room if room is not None else _WITHOUT_CONTEXT
-    max_tokens = checked_max_tokens(max_tokens)
-    return max_tokens if room is None else min(max_tokens, room)
-
-
 def context_size(model: Any, most: int | None = None) -> int | None:
     """Return the tokens that prompt and answer may have, at most ``most``; None without a limit: recurrent models."""
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return min(filter(None, (context and int(context), most)), default=None)
-
-
-def _room(prompt_len: int, context: int | None) -> int | None:
-    """Return the rest of the context after the prompt."""
-    if context is None:
-        return None
-    if prompt_len >= context:
-        raise ContextExceeded(f"the prompt fills the context of {context} tokens", place="messages",
-                              expected="a shorter prompt")  # fmt: skip
-    return context - prompt_len

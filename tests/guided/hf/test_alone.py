@@ -34,6 +34,7 @@ from guided.landing.landing import LandingSearch
 from guided.output.message import Message, MessageBuilder
 from guided.output.parser import OutputParser
 from guided.rows.answer import RowAnswer
+from guided.rows.reader import AnswerReader
 from guided.state.state import GuidanceState
 from guided.stops.matcher import StopMatcher
 from guided.watchers.watch import SequenceWatcher
@@ -203,14 +204,14 @@ class Injection:
         names: dict[str, Any] = {"__name__": real.__module__, "check": self._check, "real": real}
         exec(BROKEN, names)
         monkeypatch.setattr(room.kind, room.name, names["broken"])
-        made = RowAnswer.__init__
+        made = AnswerReader.__init__
 
-        def make(answer: RowAnswer, *args: Any, **kwargs: Any) -> None:
+        def make(answer: AnswerReader, *args: Any, **kwargs: Any) -> None:
             made(answer, *args, **kwargs)
-            if answer.number == number and kwargs.get("is_written", False) == is_written:
+            if answer.number == number and isinstance(answer, RowAnswer) != is_written:
                 self.answer = answer
 
-        monkeypatch.setattr(RowAnswer, "__init__", make)
+        monkeypatch.setattr(AnswerReader, "__init__", make)
 
     def _check(self, args: Sequence[Any]) -> None:
         if self.answer is None or not self.is_on or not self._room.is_of(self.answer, args):

@@ -19,9 +19,9 @@ from grammars.plan.wire import decode_plan, encode_plan
 from grammars.values.constraints import JsonSchema, Lark, Regex
 from guided.engine.engine import Engine
 from guided.inspect.check import check_format
-from guided.inspect.land import row_landing
 from guided.inspect.shortest import min_tokens, shortest, shortest_output
 from guided.landing.options import budgeting
+from guided.landing.row_landing import row_landing
 from guided.state.entry import FRESH, Begin
 from guided.validation.validate import judge, violations
 from special_tokens.errors import LimitExceeded, PlanError, RequestError

@@ -24,13 +24,13 @@ from grammars.plan.plan import Plan, RegionName
 from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
-from guided.inspect.land import row_landing
 from guided.inspect.shortest import min_tokens
 from guided.landing.byte_classes import Classes
 from guided.landing.control import LandingControl
 from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting, LandingOptions
+from guided.landing.row_landing import row_landing
 from guided.output.parser import ToolCallEnd
 from guided.rows.answer import RowAnswer, parser_of, read_answer
 from guided.rows.sequence import RowSequence
@@ -402,12 +402,11 @@ def test_a_draft_that_is_taken_back_changes_no_decision(engine: Engine) -> None:
 def test_the_message_says_where_landing_began_and_which_calls_it_chose(engine: Engine) -> None:
     plan = made(engine, "calls: tags")
     most = min_tokens(plan, engine) + 4
-    landing = row_landing(plan, engine, FRESH, most)
-    control = landing.control
-    assert control is not None
-    answer, chance = RowAnswer(plan, engine, landing=landing), random.Random(0)
+    answer, chance = RowAnswer(plan, engine, max_tokens=most), random.Random(0)
     row = answer.sequence
     assert isinstance(row, RowSequence)
+    control = row.landing
+    assert control is not None
     while not answer.is_done:
         answer.tokens.append(step(row, chance))
     message = answer.message()

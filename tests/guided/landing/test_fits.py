@@ -20,7 +20,7 @@ from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import engine_for
-from guided.inspect.land import row_landing
+from guided.landing.row_landing import row_landing
 from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
 from special_tokens.errors import GuidedError

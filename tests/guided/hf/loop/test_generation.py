@@ -17,7 +17,8 @@ from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.loop.row_loop import RowLoop
 from guided.hf.loop.sampling import choose
-from guided.hf.loop.settings import token_limit
+from guided.hf.loop.settings import context_size
+from guided.landing.options import token_limit
 from guided.sampling import Sampling
 from special_tokens.errors import GuidanceError, ModelError, RequestError
 from tests.judges.allocations import bytes_per_token
@@ -129,10 +130,11 @@ def test_a_prompt_longer_than_the_context_is_refused(tiny_guide: Any) -> None:
 
 
 def test_a_model_without_a_context_reads_prompts_of_any_length() -> None:
-    model = SimpleNamespace(config=MambaConfig())
-    assert token_limit(None, 7, [5] * 9_000, model) == 7
-    assert token_limit(None, 9_000, [5], model) == 9_000
-    assert token_limit(None, None, [5] * 9_000, model) == 4096
+    context = context_size(SimpleNamespace(config=MambaConfig()))
+    assert context is None
+    assert token_limit(None, 7, 9_000, context) == 7
+    assert token_limit(None, 9_000, 1, context) == 9_000
+    assert token_limit(None, None, 9_000, context) == 4096
 
 
 @pytest.mark.parametrize("chats", [CHATS[:2], CHATS[:1]], ids=["batch2", "batch1"])

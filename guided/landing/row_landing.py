@@ -6,26 +6,30 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from grammars.limits.bounded_cache import BoundedCache
+from grammars.limits.time_limits import time_limits
 from grammars.plan.plan import Plan, RegionName, RowPlan
 from grammars.values.persistent_set import Mode
 from guided.engine.engine import Engine
-from guided.inspect.shortest import shortest_output
 from guided.landing.byte_classes import Classes
 from guided.landing.control import LandingControl, PlanPath, RowLanding
+from guided.landing.effort import Effort
 from guided.landing.growth import growth_bound
 from guided.landing.landing import LandingSearch
-from guided.landing.options import Budgeting, LandingOptions
+from guided.landing.mask_landing import MaskLanding
+from guided.landing.options import Budgeting
 from guided.landing.path import EndPath
-from guided.rows.alone import contained
-from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
 from guided.state.state import GuidanceState
-from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError
+from guided.stops.automaton import compile_stops
+from guided.stops.matcher import StopMatcher
+from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 
-__all__ = ["row_landing"]
+__all__ = ["row_landing", "shortest_output"]
 
 #: Plans whose shortest answers are kept.
 _KEPT = 64
+#: Places of a search: more than a step of a loop may take, since an answer of hundreds of members has as many places.
+_MOST_PLACES = 16_000
 
 
 class _Start(NamedTuple):
@@ -110,25 +114,20 @@ def _plan_path(
 
 
 def row_landing(
-    plan: RowPlan, engine: Engine, begin: Begin, max_tokens: int, budget: Budgeting | None = None
+    plan: RowPlan,
+    engine: Engine,
+    begin: Begin,
+    max_tokens: int,
+    budget: Budgeting | None = None,
+    *,
+    in_masks: bool = False,
 ) -> RowLanding:
     """Return the control of a row of at most ``max_tokens`` tokens; none for a row without a plan.
 
-    Raises `RequestError` where these cannot hold the shortest answer that was found, and ``budget`` says so.  A fault
-    of the search is the row's own, see `RowLanding`.
+    ``in_masks``: one that narrows masks.  Raises `RequestError` where these tokens cannot hold the shortest answer that
+    was found, and ``budget`` says so.
     """
-    try:
-        return _landing(plan, engine, begin, max_tokens, *(budget or Budgeting()))
-    except GuidedError:
-        raise
-    except BaseException as error:
-        contained(error, 0, 0)
-        return RowLanding(error=error)
-
-
-def _landing(
-    plan: RowPlan, engine: Engine, begin: Begin, max_tokens: int, options: LandingOptions | None, must_fit: bool
-) -> RowLanding:
+    options, must_fit = budget or Budgeting()
     if not isinstance(plan, Plan) or (options is None and not must_fit):
         return RowLanding()
     start = engine.derived(_Starts).of(plan, begin.entry, max_tokens)
@@ -144,11 +143,24 @@ def _landing(
         return RowLanding(None, f"the answer may be cut: {note}")
     if plan.stops and _is_stopped(plan, engine, begin, path.tokens or ()):
         return RowLanding(note="the answer may be cut: the shortest answer found contains a stop sequence")
-    return RowLanding(LandingControl(start.path, max_tokens, options))
+    control = MaskLanding if in_masks else LandingControl
+    return RowLanding(control(start.path, max_tokens, options))
 
 
 def _is_stopped(plan: Plan, engine: Engine, begin: Begin, tokens: Sequence[int]) -> bool:
     """Whether a stop sequence of the request ends an answer of these tokens before its end."""
-    row = RowSequence(plan, engine, begin=begin)
-    row.extend(tokens[:-1])
-    return row.is_done
+    stops = StopMatcher(compile_stops(plan.stops, engine, plan), entry=begin.entry)
+    return stops.feed(tokens[:-1]) is not None
+
+
+def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tuple[int, ...]:
+    """Return the tokens of the shortest output found; raises `LimitExceeded` with the reason where none is."""
+    effort = Effort(time_limits().landing_cpu_s, _MOST_PLACES)
+    search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
+    path = search.shortest_end(state, effort=effort)
+    if path.tokens is None:
+        raise LimitExceeded(path.reason, place="plan")
+    places, symbols = search.places(state), [one for token in path.tokens[:-1] for one in state.regions.symbols(token)]
+    if places.refuses(places.start(state.entry.region), symbols):
+        raise LimitExceeded("no end without repeats was found where items or keys must differ", place="plan")
+    return path.tokens
