@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -26,6 +25,7 @@ from guided.hf.completing import ChatForm, CompletionRun, completing
 from guided.hf.planning import Planner
 from guided.inspect.check import CheckedRequest
 from guided.serve.body import read_body
+from guided.serve.client import DONE, ChunkLists, EventStream, Gone, until_gone
 from guided.serve.completions import TextForm, text_completing
 from guided.serve.metrics import CONTENT_TYPE_LATEST
 from guided.serve.refusals import NotFound, UnknownModel, WrongMethod
@@ -42,7 +42,6 @@ log = logging.getLogger("guided.serve")
 
 T = TypeVar("T")
 
-_STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 #: Seconds after which a client may try again, by status.
 _RETRY_AFTER = {429: "1", 503: "5"}
 _MOST_ID = 128
@@ -55,7 +54,7 @@ class Accepted:
     run: CompletionRun
     form: AnswerForm
     is_streamed: bool
-    ends: str = "data: [DONE]\n\n"
+    ends: str = DONE
 
 
 def ask_chat(planner: Planner, body: dict[str, Any]) -> Accepted:
@@ -81,10 +80,6 @@ def _is_streamed(body: Mapping[str, Any]) -> bool:
     if not isinstance(stream, bool):
         raise RequestError(f"{shown(stream)} is not true or false", place="stream")
     return stream
-
-
-class _Gone(Exception):
-    """The client has closed its connection."""
 
 
 class Endpoints:
@@ -125,7 +120,7 @@ class Endpoints:
                 if not is_open:
                     request.state.client_name = self._keys.client_of(request.headers.get("authorization", ""))
                 return await endpoint(request)
-            except (_Gone, ClientDisconnect):
+            except (Gone, ClientDisconnect):
                 return Response(status_code=499)  # no one reads it
             except Exception as error:
                 return self.refused(error)
@@ -158,12 +153,13 @@ class Endpoints:
             asked = await service.planned(lambda: self._accepted(data, ask))
             running = self._running(request, asked, arrived)
             end.callback(running.close)
-            await _until_gone(request.receive, running.begun())
+            await until_gone(request.receive, running.begun())
             service.metrics.queue.observe(time.perf_counter() - arrived)
             begun()
             if asked.is_streamed:
-                return _Events(self, asked, running, end.pop_all().close)
-            return JSONResponse(await _until_gone(request.receive, self._whole(asked, running)))
+                chunks, on_end = self._chunks(asked, running), end.pop_all().close
+                return EventStream(chunks, self._note, ends=asked.ends, on_end=on_end)
+            return JSONResponse(await until_gone(request.receive, self._whole(asked, running)))
 
     def _accepted(self, data: bytes, ask: Callable[[Planner, dict[str, Any]], Accepted]) -> Accepted:
         asked = ask(self.service.planner, self._named(parse_body(data)))
@@ -193,6 +189,13 @@ class Endpoints:
         messages = await running.messages()
         self.service.metrics.count(messages, asked.run.num_prompts)
         return asked.form.whole(messages)
+
+    async def _chunks(self, asked: Accepted, running: Running) -> ChunkLists:
+        async for chunks in running.chunks():
+            yield chunks
+        messages = await running.messages()
+        self.service.metrics.count(messages, asked.run.num_prompts)
+        yield asked.form.last(messages)
 
     def _named(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the body with the model's name; raise `UnknownModel` for the name of another one."""
@@ -246,73 +249,6 @@ class Endpoints:
 
 def _model_object(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "guided"}
-
-
-class _Events:
-    """A streamed answer that has begun.  ``on_end`` is called once, whatever ends it."""
-
-    def __init__(self, server: Endpoints, asked: Accepted, running: Running, on_end: Callable[[], None]) -> None:
-        self._server = server
-        self._asked = asked
-        self._running = running
-        self._on_end = on_end
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await _until_gone(receive, self._sent(send))
-        except (_Gone, OSError):
-            log.debug("a client has gone")
-        finally:
-            self._on_end()
-
-    async def _sent(self, send: Send) -> None:
-        headers = [(name.lower().encode(), value.encode()) for name, value in _STREAM_HEADERS.items()]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        try:
-            async for chunks in self._chunks():
-                body = "".join(map(_frame, chunks)).encode()
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-            end = self._asked.ends
-        except OSError:  # of the connection
-            raise
-        except Exception as error:
-            status, error_object = http_error(error)
-            self._server._note(error, status)
-            kind = "" if self._asked.ends else "event: error\n"
-            end = f"{kind}data: {json.dumps(error_object)}\n\ndata: [DONE]\n\n"
-        await send({"type": "http.response.body", "body": end.encode()})
-
-    async def _chunks(self) -> AsyncIterator[list[dict[str, Any]]]:
-        running = self._running
-        async for chunks in running.chunks():
-            yield chunks
-        messages = await running.messages()
-        self._server.service.metrics.count(messages, self._asked.run.num_prompts)
-        yield self._asked.form.last(messages)
-
-
-def _frame(chunk: dict[str, Any]) -> str:
-    event = f"event: {chunk['type']}\n" if "type" in chunk else ""
-    return f"{event}data: {json.dumps(chunk)}\n\n"
-
-
-async def _until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Return what ``work`` returns; cancel it and raise `_Gone` when the client goes away before."""
-
-    async def gone() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    task, watch = asyncio.ensure_future(work), asyncio.ensure_future(gone())
-    try:
-        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise _Gone
-    finally:
-        for one in (task, watch):
-            one.cancel()
-        await asyncio.gather(task, watch, return_exceptions=True)
 
 
 class _Requests:
