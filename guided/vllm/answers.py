@@ -92,9 +92,7 @@ class Answers:
 
     def whole(self) -> dict[str, Any]:
         """Return the ``chat.completion``; raises the error where every row failed."""
-        return completion(
-            self._asked.head, self._messages(), self._engine.token_bytes, ignored_of(self._asked.plan)
-        )
+        return completion(self._asked.head, self._messages(), self._engine.token_bytes, ignored_of(self._asked.plan))
 
     # -- messages
 

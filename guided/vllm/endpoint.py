@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 
 from grammars.plan.plan import Plan
 from grammars.requests.body import check_roles, parse_body
-from grammars.requests.chat import read_chat
+from grammars.requests.chat import ChatRequest, read_chat
 from guided.landing.options import token_limit, with_limit_notes
 from guided.openai import Head
 from guided.output.answer_end import AnswerEnds
@@ -50,7 +50,7 @@ class GuidedChat:
     def attach_router(self, app: Any) -> None:
         """Put our route in the place of vLLM's."""
         app.router.routes[:] = [route for route in app.router.routes if getattr(route, "path", "") != _PATH]
-        app.add_api_route(_PATH, self._answer, methods=["POST"], response_model=None)
+        app.router.add_route(_PATH, self._answer, methods=["POST"])
 
     async def init_state(self, engine_client: Any, state: Any, args: Any) -> None:
         """Load what requests need: vocabulary, format, and the processes that compose plans."""
@@ -109,7 +109,7 @@ class GuidedChat:
         return Asked(
             plan=with_limit_notes(plan, None, limit),
             prompt=prompt,
-            params=_params(plan, rows[0], given.seed, num_rows, limit, is_streamed=chat.is_streamed),
+            params=_params(chat, plan, rows[0], num_rows, limit),
             head=Head(chat.model or self._names[0]),
             is_streamed=chat.is_streamed,
             with_usage=chat.with_usage,
@@ -133,10 +133,9 @@ async def _chunks(answers: Answers, first: Any, outputs: AsyncGenerator[Any, Non
     yield await asyncio.to_thread(answers.last)
 
 
-def _params(
-    plan: Plan, row: RowSampling, seed: int | None, num_rows: int, limit: int, *, is_streamed: bool
-) -> names.SamplingParams:
+def _params(chat: ChatRequest, plan: Plan, row: RowSampling, num_rows: int, limit: int) -> names.SamplingParams:
     """Return the sampling of a request as vLLM takes it; the plan travels as its grammar."""
+    request, seed = chat.request, chat.request.sampling.get("seed")
     return names.SamplingParams(
         n=num_rows,
         temperature=0.0 if row.is_greedy else row.temperature,
@@ -152,8 +151,10 @@ def _params(
         max_tokens=limit,
         stop_token_ids=sorted(plan.end_ids()),
         detokenize=False,
-        structured_outputs=names.StructuredOutputsParams(grammar=seal(plan)),
-        output_kind=names.OutputKind.DELTA if is_streamed else names.OutputKind.FINAL_ONLY,
+        structured_outputs=names.StructuredOutputsParams(
+            grammar=seal(plan, landing=request.landing, short_budget=request.short_budget)
+        ),
+        output_kind=names.OutputKind.DELTA if chat.is_streamed else names.OutputKind.FINAL_ONLY,
     )
 
 

@@ -145,11 +145,11 @@ class RowGrammar:
 def grammar_of(request: EngineRequest, engine: Engine, *, most_drafts: int = 0) -> RowGrammar:
     """Return the grammar of a request whose plan was checked; one that fails where its row cannot be made."""
     try:
-        plan = unsealed(request.sampling_params.structured_outputs.grammar)
+        plan, budget = unsealed(request.sampling_params.structured_outputs.grammar)
         begin = begin_of(plan, request.prompt_token_ids or (), engine)
-        row = make_row(plan, engine, begin=begin, max_tokens=request.max_tokens)
-        if not isinstance(row, RowSequence):
-            raise row.error  # a fault of guided
-        return RowGrammar(request, engine, row, most_drafts=most_drafts)
+        row = make_row(plan, engine, begin=begin, max_tokens=request.max_tokens, budget=budget, lands_in_masks=True)
     except Exception as error:
         return RowGrammar(request, engine, error=contained(error, 0, 0))
+    if isinstance(row, RowSequence):
+        return RowGrammar(request, engine, row, most_drafts=most_drafts)
+    return RowGrammar(request, engine, error=row.error if row is not None else None)

@@ -118,7 +118,9 @@ def _grammar(manager: Any, request: Any) -> RowGrammar:
     config = manager.vllm_config
     # With asynchronous scheduling the worker feeds drafts of its own.
     is_synchronous = not config.scheduler_config.async_scheduling
-    return grammar_of(request, context.result().engine, most_drafts=config.num_speculative_tokens if is_synchronous else 0)
+    return grammar_of(
+        request, context.result().engine, most_drafts=config.num_speculative_tokens if is_synchronous else 0
+    )
 
 
 def _load_endpoint(plugins: Any) -> None:

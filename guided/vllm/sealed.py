@@ -19,6 +19,7 @@ from grammars.plan.plan import Plan
 from grammars.plan.wire import decode_plan, encode_plan
 from guided.engine.counters import Guidance
 from guided.landing.control import Marks
+from guided.landing.options import Budgeting, budgeting
 from guided.rows.report import RowReport
 from special_tokens import errors
 from special_tokens.errors import GuidanceError, PlanError
@@ -33,9 +34,9 @@ KEY = "GUIDED_VLLM_KEY"
 _OWN_KEY = secrets.token_bytes(32)
 
 
-def seal(plan: Plan) -> str:
-    """Return the plan as a text for ``structured_outputs.grammar``."""
-    data = base64.b64encode(encode_plan(plan)).decode()
+def seal(plan: Plan, *, landing: bool = True, short_budget: str = "cut") -> str:
+    """Return the plan, and what is to happen near its budget, as a text for ``structured_outputs.grammar``."""
+    data = f"{landing:d}:{short_budget}:{base64.b64encode(encode_plan(plan)).decode()}"
     return f"{PREFIX}{_signature(data)}:{data}"
 
 
@@ -49,7 +50,7 @@ def check_sealed(grammar: str, fingerprint: str) -> None:
     signature, _, data = grammar.removeprefix(PREFIX).partition(":")
     if not hmac.compare_digest(signature.encode(), _signature(data).encode()):
         raise PlanError("not signed by this server", place="structured_outputs.grammar", hint=f"see {KEY}")
-    plan = unsealed(grammar)
+    plan, _ = unsealed(grammar)
     if plan.fingerprint != fingerprint:
         raise PlanError(
             f"the plan belongs to the vocabulary {plan.fingerprint}",
@@ -59,9 +60,10 @@ def check_sealed(grammar: str, fingerprint: str) -> None:
 
 
 @lru_cache(maxsize=256)
-def unsealed(grammar: str) -> Plan:
-    """Return the plan of a text that was checked; the same object for the same text, so that caches find it."""
-    return decode_plan(base64.b64decode(grammar.rpartition(":")[2]))
+def unsealed(grammar: str) -> tuple[Plan, Budgeting]:
+    """Return what `seal` was given; the same plan for the same text, so that caches find it."""
+    landing, short_budget, plan = grammar.rsplit(":", 3)[1:]
+    return decode_plan(base64.b64decode(plan)), budgeting(landing == "1", short_budget)
 
 
 def _signature(data: str) -> str:
