@@ -86,7 +86,7 @@ class AnswerReader:
 
         What follows the end is padding.
         """
-        if not self.is_done:
+        if not (self.is_done or self._is_finished):
             self.tokens += tokens
         return self.read()
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from guided.sampling import Sampling
+from special_tokens import errors
 from special_tokens.errors import (
     ContextExceeded,
     GuidanceError,
@@ -94,3 +98,18 @@ def test_of_an_exception_that_was_not_foreseen_only_its_class_is_passed_on() -> 
     assert status == 500
     assert "ValueError" in body["error"]["message"]
     assert "secret" not in body["error"]["message"]
+
+
+def test_the_table_of_the_page_is_what_the_code_answers() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "errors.md").read_text(encoding="utf-8")
+    listed: defaultdict[str, set[int]] = defaultdict(set)
+    for line in page.splitlines():
+        cells = line.split("|")
+        for name in re.findall(r"`(\w+)`", cells[1] if len(cells) > 3 else ""):
+            if name in errors.__all__:  # 200: the error is in the choice of its row
+                listed[name] |= {int(status) for status in re.findall(r"\b[45]00\b", cells[3])}
+    classes = [getattr(errors, name) for name in errors.__all__ if name not in ("GuidedError", "http_error", "shown")]
+    for kind in classes:
+        name = next(base.__name__ for base in kind.__mro__ if base.__name__ in listed)  # a row names it or its base
+        answers = {http_error(kind("no", place=place))[0] for place in ("", "messages")}
+        assert answers <= (listed[name] or {500}), kind

@@ -1,0 +1,135 @@
+"""Rows as hosts use them that guess ahead: tokens are tried, taken back, and written again."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from grammars.plan.plan import Plan, Stops
+from grammars.values.constraints import JsonSchema
+from guided.bitmask import allowed_ids
+from guided.engine.engine import Engine
+from guided.rows.making import make_row
+from guided.rows.sequence import RowSequence
+from guided.rows.unguided import UnguidedSequence
+from special_tokens.errors import GuidanceError
+from tests.cases import seeds
+from tests.guided.landing.test_control import FEW, drawn
+from tests.guided.landing.test_landing import KINDS, made
+from tests.guided.rows.test_beams import assert_same, fresh
+from tests.judges.plans import plan_of
+
+#: Kinds of plans; items that must differ and keys that must not repeat are watched.
+WATCHED = {
+    "type": "array",
+    "uniqueItems": True,
+    "items": {"type": "object", "additionalProperties": {"enum": [1, "ab"]}, "maxProperties": 2},
+}
+CASES = [*(pytest.param(k, marks=() if k in FEW else pytest.mark.slow) for k in KINDS), "watched"]
+
+
+def plan_for(engine: Engine, kind: str, chance: random.Random) -> Plan:
+    if kind == "watched":
+        plan = plan_of(engine, response_format=JsonSchema(WATCHED), thinking=False)
+    else:
+        plan = made(engine, kind)
+    stops = chance.choice([Stops(), Stops(("ab", "e")), Stops(regex="[a-e][0-9]")])
+    return replace(plan, stops=stops)
+
+
+def written(row: RowSequence, chance: random.Random, most: int) -> list[int]:
+    tokens: list[int] = []
+    while not row.is_done and len(tokens) < most:
+        mask = row.token_mask()
+        assert mask is not None
+        tokens.append(next(drawn(allowed_ids(mask.words), row.state.engine, chance)))
+        row.extend(tokens[-1:])
+    return tokens
+
+
+@pytest.mark.parametrize("seed", seeds(10, default=2))
+@pytest.mark.parametrize("kind", CASES)
+def test_a_row_rolled_back_is_a_row_that_never_went_on(engine: Engine, kind: str, seed: int) -> None:
+    chance = random.Random(f"{kind} {seed}")
+    plan = plan_for(engine, kind, chance)
+    row = RowSequence(plan, engine)
+    tokens = written(row, chance, 50)
+    for _ in range(5):
+        number = chance.randint(0, row.num_tokens)
+        row.rollback(number)
+        tokens = tokens[: len(tokens) - number]
+        judge = fresh(engine, plan, tokens)
+        assert_same(row, judge)
+        assert (row.stops.num_tokens if row.stops else 0) == (judge.stops.num_tokens if judge.stops else 0)
+        tokens += written(row, chance, chance.randint(0, 12))
+    with pytest.raises(GuidanceError, match="cannot undo"):
+        row.rollback(row.num_tokens + 1)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_an_error_is_taken_back_with_its_token(engine: Engine, kind: str) -> None:
+    chance = random.Random(kind)
+    plan = replace(plan_for(engine, kind, chance), stops=Stops())
+    row = RowSequence(plan, engine)
+    tokens = written(row, chance, 9)
+    mask = row.token_mask()
+    wrong = next((i for i in range(engine.vocab_size) if mask and i not in allowed_ids(mask.words)
+                  and fresh(engine, plan, [*tokens, i]).error is not None), None)  # fmt: skip
+    if row.is_done or wrong is None:
+        pytest.skip("everything may follow")
+    for number in (0, 2):
+        row.extend([wrong])
+        assert row.error is not None
+        assert not row.validate([wrong])
+        row.rollback(number)
+        tokens = tokens[: len(tokens) - number]
+        assert row.error is None
+        assert_same(row, fresh(engine, plan, tokens))
+
+
+@pytest.mark.parametrize("seed", seeds(10, default=2))
+@pytest.mark.parametrize("kind", CASES)
+def test_as_many_tokens_are_valid_as_can_be_read(engine: Engine, kind: str, seed: int) -> None:
+    """The judge reads them token by token."""
+    chance = random.Random(f"{kind} {seed}")
+    plan = plan_for(engine, kind, chance)
+    row = RowSequence(plan, engine)
+    written(row, chance, chance.randint(0, 40))
+    for _ in range(8):
+        twin = row.fork()
+        guess = written(twin, chance, chance.randint(0, 8))
+        for _ in range(chance.randint(0, 2)):
+            guess.insert(chance.randint(0, len(guess)), chance.randrange(engine.vocab_size))
+        judge, number = row.fork(), 0
+        for token in guess:
+            if judge.is_done:
+                break
+            judge.extend([token])
+            if judge.error is not None:
+                break
+            number += 1
+        before = list(row.state.tokens)
+        assert row.validate(guess) == number, guess
+        assert list(row.state.tokens) == before
+        assert row.error is None
+
+
+def test_the_rows_of_stops_alone_are_undone_and_tried_too(engine: Engine) -> None:
+    row: Any = make_row(Stops(("abc",)), engine)
+    assert isinstance(row, UnguidedSequence)
+    tokens = engine.tokenize("xabxabcab")
+    ends = next(n for n in range(len(tokens)) if b"abc" in b"".join(map(engine.token_bytes, tokens[: n + 1]))) + 1
+    assert row.validate(tokens) == ends
+    assert row.num_tokens == 0
+    row.extend(tokens)
+    assert row.is_done
+    assert row.validate(tokens) == 0
+    row.rollback(1)
+    assert not row.is_done
+    assert row.num_tokens == ends - 1
+    assert row.validate(tokens[ends - 1 :]) == 1
+    with pytest.raises(GuidanceError, match="cannot undo"):
+        row.rollback(99)
