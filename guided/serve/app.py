@@ -24,8 +24,7 @@ from grammars.requests.read import read_request
 from guided.hf.completing import ChatForm, CompletionRun, completing
 from guided.hf.planning import Planner
 from guided.inspect.check import CheckedRequest
-from guided.serve.body import read_body
-from guided.serve.client import DONE, ChunkLists, EventStream, Gone, until_gone
+from guided.serve.client import DONE, ChunkLists, EventStream, Gone, read_body, until_gone
 from guided.serve.completions import TextForm, text_completing
 from guided.serve.metrics import CONTENT_TYPE_LATEST
 from guided.serve.refusals import NotFound, UnknownModel, WrongMethod

@@ -1,4 +1,4 @@
-"""The client's side of a request: chunks as server-sent events, for as long as someone reads them."""
+"""The client's side of a request: the bytes of its body, and chunks as server-sent events while someone reads them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeAlias, TypeVar
 
+from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
+from guided.serve.refusals import TooLarge
 from special_tokens.errors import http_error
 
-__all__ = ["DONE", "ChunkLists", "EventStream", "Gone", "until_gone"]
+__all__ = ["DONE", "ChunkLists", "EventStream", "Gone", "read_body", "until_gone"]
 
 log = logging.getLogger("guided.serve")
 
@@ -25,6 +27,20 @@ ChunkLists: TypeAlias = AsyncGenerator[list[dict[str, Any]], None]
 DONE = "data: [DONE]\n\n"
 
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """Return the bytes of the body; raise `TooLarge` as soon as there are more than ``most``, or are said to be."""
+    said = request.headers.get("content-length", "")
+    data = bytearray()
+    if not (said.isdecimal() and int(said[:20]) > most):
+        async for part in request.stream():
+            data += part
+            if len(data) > most:
+                break
+        else:
+            return bytes(data)
+    raise TooLarge("the body is too large", place="body", expected=f"at most {most:,} bytes")
 
 
 class Gone(Exception):

@@ -18,11 +18,11 @@ from guided.sampling import TokenLogprob
 from guided.vllm.sealed import read_report
 from special_tokens.errors import GuidanceError
 
-__all__ = ["Answers", "Asked"]
+__all__ = ["AcceptedChat", "Answers"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class AcceptedChat:
     """A request that was accepted: its plan, its prompt, and how its answers are sent.
 
     ``rows`` are written, and each is the answer of as many ``choices``: greedy answers are all the same.
@@ -41,7 +41,7 @@ class Asked:
 class Answers:
     """The answers of one request while they are written.  `message` blocks: it may judge a value in a process."""
 
-    def __init__(self, asked: Asked, engine: Engine) -> None:
+    def __init__(self, asked: AcceptedChat, engine: Engine) -> None:
         self._asked = asked
         self._engine = engine
         self._readers = [

@@ -23,12 +23,11 @@ from guided.landing.options import token_limit, with_limit_notes
 from guided.openai import Head
 from guided.output.answer_end import AnswerEnds
 from guided.sampling import RowSampling, Sampling, resolve
-from guided.serve.body import read_body
-from guided.serve.client import ChunkLists, EventStream, Gone, until_gone
+from guided.serve.client import ChunkLists, EventStream, Gone, read_body, until_gone
 from guided.serve.planning import Composers, ServerPlanner
 from guided.serve.refusals import UnknownModel
 from guided.vllm import names
-from guided.vllm.answers import Answers, Asked
+from guided.vllm.answers import AcceptedChat, Answers
 from guided.vllm.model import context_of, sampling_defaults
 from guided.vllm.sealed import seal
 from special_tokens.errors import GuidedError, RequestError, http_error, shown
@@ -91,7 +90,7 @@ class GuidedChat:
         _note(raised, status)
         return JSONResponse(body, status)
 
-    def _asked(self, data: bytes) -> Asked:
+    def _asked(self, data: bytes) -> AcceptedChat:
         body = parse_body(data)
         check_roles(body.get("messages"))
         chat = read_chat(body)
@@ -106,8 +105,10 @@ class GuidedChat:
         given = Sampling(**chat.request.sampling)
         rows = resolve(given, self._defaults, vocab_size=self._context.tokens.vocab_size)
         num_rows = 1 if rows[0].is_greedy else len(rows)
-        return Asked(
-            plan=with_limit_notes(plan, None, limit),
+        noted = with_limit_notes(plan, None, limit)
+        assert isinstance(noted, Plan)
+        return AcceptedChat(
+            plan=noted,
             prompt=prompt,
             params=_params(chat, plan, rows[0], num_rows, limit),
             head=Head(chat.model or self._names[0]),

@@ -24,7 +24,7 @@ log = logging.getLogger("guided")
 
 
 class EngineRequest(Protocol):
-    """What is used of vLLM's request; ``stop_reason`` is the one field through which a row can tell the client."""
+    """The part of vLLM's request that is used; by ``stop_reason`` alone a row can say something to the client."""
 
     request_id: str
     max_tokens: int

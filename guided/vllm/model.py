@@ -1,4 +1,4 @@
-"""What guided knows of the model that vLLM serves: made of vLLM's configuration, without weights."""
+"""The context of the model that vLLM serves: made of vLLM's configuration, without weights."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _made(model_config: Any, chat_template: str | None) -> TokenizerContext:
         tokenizer.chat_template = chat_template
     eos = model_config.try_get_generation_config().get("eos_token_id")
     context = TokenizerContext.of(tokenizer, model_config.hf_config, SimpleNamespace(eos_token_id=eos))
-    _ = context.engine  # seconds; nobody waits for it in a request
+    _ = context.engine  # takes seconds, which no request should wait
     return context
 
 

@@ -39,7 +39,7 @@ def _is_ours(params: Any) -> bool:
     return asked is not None and is_sealed(asked.grammar)
 
 
-def _check_plans(params_class: Any, refusal: type[Exception]) -> None:
+def _check_plans(params_class: Any, refusal: Any) -> None:
     validate = params_class._validate_structured_outputs
 
     @functools.wraps(validate)
@@ -50,13 +50,13 @@ def _check_plans(params_class: Any, refusal: type[Exception]) -> None:
         try:
             check_sealed(params.structured_outputs.grammar, context_of(model_config).tokens.fingerprint)
         except GuidedError as error:
-            raise refusal(str(error), parameter="structured_outputs") from error  # type: ignore[call-arg]
+            raise refusal(str(error), parameter="structured_outputs") from error
 
     params_class._validate_structured_outputs = validated
 
 
 def _make_rows(manager_class: Any, backend_class: Any) -> None:
-    class Masks(backend_class):  # type: ignore[misc]
+    class Masks(backend_class):
         """Holds the place of a backend where no request of vLLM's own has come yet: it only allocates masks."""
 
         def compile_grammar(self, *_: Any, **__: Any) -> Any:
@@ -108,7 +108,8 @@ def _ask_for_drafts(manager_class: Any) -> None:
         grammar = request.structured_output_request and request.structured_output_request.grammar
         if isinstance(grammar, RowGrammar) and not spec_tokens:
             return grammar.validate_tokens(())  # forced tokens, where nothing was guessed
-        return validate(manager, request, spec_tokens)
+        found: list[int] = validate(manager, request, spec_tokens)
+        return found
 
     manager_class.validate_tokens = validated
 

@@ -1,4 +1,4 @@
-"""What travels through vLLM: a plan as the text of a grammar, and what its row reports at the end as a stop reason.
+"""Values as texts that vLLM hands on: a plan as a grammar, and the report of its row as a stop reason.
 
 vLLM's other endpoints pass on `structured_outputs.grammar` of any client, and a plan decides what the model may write;
 so a text is only taken if it is signed, with the key of this process or with ``GUIDED_VLLM_KEY``.

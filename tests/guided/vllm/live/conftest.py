@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @dataclass
-class Live:
+class LiveVllm:
     """A running server; ``flags`` are those it was started with."""
 
     address: str
@@ -60,7 +60,7 @@ class Live:
 
 
 @contextmanager
-def served(folder: Path, *flags: str, **environment: str) -> Iterator[Live]:
+def served(folder: Path, *flags: str, **environment: str) -> Iterator[LiveVllm]:
     """Serve the embedded model with vLLM on a free port while the block runs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -83,7 +83,7 @@ def served(folder: Path, *flags: str, **environment: str) -> Iterator[Live]:
                "2048", "--max-num-seqs", "16", *flags]  # fmt: skip
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=variables)
-    live = Live(f"http://127.0.0.1:{port}", process, log, flags, environment)
+    live = LiveVllm(f"http://127.0.0.1:{port}", process, log, flags, environment)
     try:
         _wait(live)
         yield live
@@ -95,7 +95,7 @@ def served(folder: Path, *flags: str, **environment: str) -> Iterator[Live]:
             process.kill()
 
 
-def _wait(live: Live) -> None:
+def _wait(live: LiveVllm) -> None:
     until = time.monotonic() + _START_S
     while time.monotonic() < until and live.process.poll() is None:
         try:
@@ -112,12 +112,12 @@ def _key() -> None:
 
 
 @pytest.fixture(scope="session")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Live]]:
+def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., LiveVllm]]:
     """Start a server with these flags; one that runs is kept until the next is started."""
-    running: dict[tuple[str, ...], Live] = {}
+    running: dict[tuple[str, ...], LiveVllm] = {}
     with ExitStack() as stack:
 
-        def start(*flags: str) -> Live:
+        def start(*flags: str) -> LiveVllm:
             if flags not in running:
                 stack.pop_all().close()
                 running.clear()
@@ -128,6 +128,6 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Li
 
 
 @pytest.fixture(scope="module")
-def live(serve: Callable[..., Live]) -> Live:
+def live(serve: Callable[..., LiveVllm]) -> LiveVllm:
     """A server without flags of ours."""
     return serve()

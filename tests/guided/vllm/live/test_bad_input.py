@@ -1,4 +1,4 @@
-"""What cannot be answered is refused with the place, on our endpoint and where a plan comes in by vLLM's others."""
+"""Bad input is refused with the place, on our endpoint and where a plan comes in by vLLM's others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import guided
 from guided.vllm.sealed import seal
-from tests.guided.vllm.live.conftest import Live
+from tests.guided.vllm.live.conftest import LiveVllm
 
 USER = [{"role": "user", "content": "Yes or no?"}]
 CHOICE = {"structured_outputs": {"choice": ["yes", "no"]}}
@@ -22,7 +22,7 @@ def plan(demo_guide: Any) -> Any:
     return demo_guide.plan(response_format=guided.Choice(("yes", "no")))
 
 
-def complete(live: Live, grammar: str, **more: Any) -> httpx2.Response:
+def complete(live: LiveVllm, grammar: str, **more: Any) -> httpx2.Response:
     """Ask vLLM's own Completions, under a plan."""
     body = {"prompt": "Yes or no? ", "max_tokens": 8, "temperature": 0, "structured_outputs": {"grammar": grammar}}
     return live.post({**body, **more}, "/v1/completions")
@@ -33,12 +33,12 @@ def text_of(response: httpx2.Response) -> str:
     return str(response.json()["choices"][0]["text"])
 
 
-def test_a_plan_by_the_older_endpoint(live: Live, plan: Any) -> None:
+def test_a_plan_by_the_older_endpoint(live: LiveVllm, plan: Any) -> None:
     ends = sorted(plan.end_ids())
     assert text_of(complete(live, seal(plan), stop_token_ids=ends)) in ("yes", "no")
 
 
-def test_a_plan_of_another_vocabulary(live: Live, plan: Any) -> None:
+def test_a_plan_of_another_vocabulary(live: LiveVllm, plan: Any) -> None:
     response = complete(live, seal(replace(plan, fingerprint="0123456789abcdef")))
     assert response.status_code == 400
     assert "0123456789abcdef" in response.json()["error"]["message"]
@@ -46,13 +46,13 @@ def test_a_plan_of_another_vocabulary(live: Live, plan: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [lambda text: text[:-8] + "AAAAAAAA", lambda text: "guided:" + text[80:]])
-def test_a_plan_that_is_not_signed(live: Live, plan: Any, change: Any) -> None:
+def test_a_plan_that_is_not_signed(live: LiveVllm, plan: Any, change: Any) -> None:
     response = complete(live, change(seal(plan)))
     assert response.status_code == 400
     assert "not signed" in response.json()["error"]["message"]
 
 
-def test_two_constraints(live: Live, plan: Any) -> None:
+def test_two_constraints(live: LiveVllm, plan: Any) -> None:
     both = {"grammar": seal(plan), "choice": ["yes", "no"]}
     assert complete(live, "", structured_outputs=both).status_code == 400
     response = live.post({"messages": USER, **CHOICE, "response_format": {"type": "json_object"}})
@@ -73,7 +73,7 @@ def test_two_constraints(live: Live, plan: Any) -> None:
         ({"stop": [""]}, "stop"),
     ],
 )
-def test_what_the_endpoint_refuses(live: Live, more: dict[str, Any], place: str) -> None:
+def test_what_the_endpoint_refuses(live: LiveVllm, more: dict[str, Any], place: str) -> None:
     response = live.post({"messages": USER, **CHOICE, **more})
     assert response.status_code == 400, response.text
     assert response.json()["error"]["param"].startswith(place)
@@ -81,12 +81,12 @@ def test_what_the_endpoint_refuses(live: Live, more: dict[str, Any], place: str)
     assert streamed.status_code == 400
 
 
-def test_a_model_that_is_not_served(live: Live) -> None:
+def test_a_model_that_is_not_served(live: LiveVllm) -> None:
     response = live.post({"messages": USER, "model": "other"})
     assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found")
 
 
-def test_a_row_that_fails_ends_alone(live: Live, plan: Any) -> None:
+def test_a_row_that_fails_ends_alone(live: LiveVllm, plan: Any) -> None:
     """No token is legal and allowed: the row ends with an error of its own, its neighbours and the engine go on."""
 
     def failing(_: int) -> httpx2.Response:
@@ -102,7 +102,7 @@ def test_a_row_that_fails_ends_alone(live: Live, plan: Any) -> None:
     assert {response.json()["choices"][0]["message"]["content"] for response in answers} <= {"yes", "no"}
 
 
-def test_structured_requests_of_vllm_beside_ours(live: Live) -> None:
+def test_structured_requests_of_vllm_beside_ours(live: LiveVllm) -> None:
     def theirs(_: int) -> str:
         body = {"prompt": "Red or blue? ", "max_tokens": 8, "structured_outputs": {"choice": ["red", "blue"]}}
         return text_of(live.post(body, "/v1/completions"))

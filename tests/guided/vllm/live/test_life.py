@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.guided.vllm.live.conftest import MODEL, Live, served
+from tests.guided.vllm.live.conftest import MODEL, LiveVllm, served
 
 LONG = {
     "messages": [{"role": "user", "content": "Count without end."}],
@@ -24,14 +24,14 @@ BROKEN = 77
 
 
 @pytest.fixture(scope="module")
-def breaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def breaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveVllm]:
     """A server in whose engine the masks of some requests raise."""
     broken = str(Path(__file__).with_name("broken"))
     with served(tmp_path_factory.mktemp("broken"), PYTHONPATH=broken) as live:
         yield live
 
 
-def leave(live: Live, *, stream: bool) -> None:
+def leave(live: LiveVllm, *, stream: bool) -> None:
     """Send a long request and go away, streamed after the first line."""
     body: dict[str, Any] = {"model": MODEL, **LONG, "stream": stream}
     try:
@@ -44,14 +44,14 @@ def leave(live: Live, *, stream: bool) -> None:
         assert not stream
 
 
-def wait_for_rest(live: Live, seconds: float = 60.0) -> None:
+def wait_for_rest(live: LiveVllm, seconds: float = 60.0) -> None:
     until = time.monotonic() + seconds
     while live.metric("vllm:num_requests_running") or live.metric("vllm:num_requests_waiting"):
         assert time.monotonic() < until, "a row is left"
         time.sleep(0.5)
 
 
-def test_masks_that_raise_end_their_row_alone(breaking: Live) -> None:
+def test_masks_that_raise_end_their_row_alone(breaking: LiveVllm) -> None:
     user = [{"role": "user", "content": "Write digits."}]
     asked = {"messages": user, "temperature": 0, "structured_outputs": {"regex": "[0-9]{8}"}}
     with ThreadPoolExecutor(6) as threads:
@@ -71,12 +71,12 @@ def test_masks_that_raise_end_their_row_alone(breaking: Live) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_the_row_of_a_client_that_leaves_is_freed(breaking: Live, stream: bool) -> None:
+def test_the_row_of_a_client_that_leaves_is_freed(breaking: LiveVllm, stream: bool) -> None:
     leave(breaking, stream=stream)
     wait_for_rest(breaking)
 
 
-def test_a_server_that_clients_left_ends(breaking: Live) -> None:
+def test_a_server_that_clients_left_ends(breaking: LiveVllm) -> None:
     for stream in (True, False):
         leave(breaking, stream=stream)
     breaking.process.send_signal(signal.SIGTERM)

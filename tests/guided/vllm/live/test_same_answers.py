@@ -10,7 +10,7 @@ import pytest
 
 from tests.guided.serve.test_same_answers import joined
 from tests.guided.vllm.live.cases import LANDED, REQUESTS
-from tests.guided.vllm.live.conftest import MODEL, Live
+from tests.guided.vllm.live.conftest import MODEL, LiveVllm
 
 #: How the engine runs: flags, and the counter that shows that it did.
 ENGINES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -27,7 +27,7 @@ ENGINES: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 def plain(answer: dict[str, Any]) -> dict[str, Any]:
-    """What must be equal: content, reasoning, calls, ends, notes and counts; no ids, times and cached tokens."""
+    """The part of an answer that must be equal: no ids, times and cached tokens."""
     usage, details = answer["usage"], answer["usage"]["completion_tokens_details"]
     choices = [{key: value for key, value in choice.items() if key != "logprobs"} for choice in answer["choices"]]
     for choice in choices:
@@ -43,12 +43,12 @@ def expected(demo_guide: Any) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module", params=ENGINES, ids=str)
-def engine(request: pytest.FixtureRequest, serve: Callable[..., Live]) -> tuple[Live, str]:
+def engine(request: pytest.FixtureRequest, serve: Callable[..., LiveVllm]) -> tuple[LiveVllm, str]:
     flags, counter = ENGINES[request.param]
     return serve(*flags), counter
 
 
-def ask(live: Live, body: dict[str, Any]) -> dict[str, Any]:
+def ask(live: LiveVllm, body: dict[str, Any]) -> dict[str, Any]:
     if not body.get("stream"):
         response = live.post(body)
         assert response.status_code == 200, response.text
@@ -58,7 +58,7 @@ def ask(live: Live, body: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_forty_mixed_requests(engine: tuple[Live, str], expected: dict[str, dict[str, Any]], stream: bool) -> None:
+def test_forty_mixed_requests(engine: tuple[LiveVllm, str], expected: dict[str, dict[str, Any]], stream: bool) -> None:
     live, counter = engine
     more = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
     with ThreadPoolExecutor(8) as threads:
