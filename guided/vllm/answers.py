@@ -71,7 +71,8 @@ class Answers:
         for part in output.outputs:
             r, reader = part.index, self._readers[part.index]
             events = reader.feed(part.token_ids)
-            self._logprobs[r] += map(_logprob, part.token_ids, part.logprobs or ())
+            found = zip(part.token_ids, part.logprobs or (), strict=False)
+            self._logprobs[r] += [_logprob(token, one, self._asked.params.logprobs) for token, one in found]
             if part.finish_reason is not None:
                 self._reports[r] = read_report(part.stop_reason) or _unsaid(part.finish_reason)
                 events += reader.finish("stop" if part.finish_reason == "stop" else "length")
@@ -120,9 +121,9 @@ def _unsaid(finish_reason: str) -> RowReport:
     return RowReport(error=GuidanceError(f"vLLM ended the row: {finish_reason}", place="engine"))
 
 
-def _logprob(token: int, found: Mapping[int, Any]) -> TokenLogprob:
+def _logprob(token: int, found: Mapping[int, Any], num_top: int) -> TokenLogprob:
     """The log-probabilities at one position; vLLM masks before it computes them, so both are the masked ones."""
-    best = sorted((one.rank, token_id, one.logprob) for token_id, one in found.items())
-    top = tuple((token_id, logprob) for _, token_id, logprob in best)
+    best = sorted((one.rank, token_id, one.logprob) for token_id, one in found.items())  # the token may be past the top
+    top = tuple((token_id, logprob) for _, token_id, logprob in best[:num_top])
     own = found[token].logprob
     return TokenLogprob(token, own, own, top, top)
