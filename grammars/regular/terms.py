@@ -21,8 +21,10 @@ __all__ = [
     "NONE",
     "Regular",
     "alt",
+    "borders",
     "cat",
     "chars",
+    "derivative_classes",
     "derive",
     "inter",
     "matches",
@@ -258,28 +260,24 @@ def derive(term: Regular, code: int) -> Regular:
     return cat(derive(body, code), rep(body, max(least - 1, 0), None if most is None else most - 1))
 
 
-def _borders(term: Regular, out: set[int]) -> None:
-    """Add the code points at which the derivative of ``term`` may change to ``out``."""
+@lru_cache(maxsize=10_000)
+def borders(term: Regular) -> frozenset[int]:
+    """Return the code points at which the derivative of ``term`` may change."""
     match term.op:
         case "chars":
-            for low, high in term.args:
-                out.add(low)
-                out.add(high + 1)
+            return frozenset(edge for low, high in term.args for edge in (low, high + 1))
         case "words":
-            for word in term.args:
-                if word:
-                    out.add(ord(word[0]))
-                    out.add(ord(word[0]) + 1)
+            return frozenset(edge for word in term.args if word for edge in (ord(word[0]), ord(word[0]) + 1))
+        case "rep":
+            return borders(term.args[0])
         case "cat":
+            codes: set[int] = set()
             for part in term.args:
-                _borders(part, out)
+                codes |= borders(part)
                 if not part.nullable:
                     break
-        case "rep":
-            _borders(term.args[0], out)
-        case _:
-            for part in term.args:
-                _borders(part, out)
+            return frozenset(codes)
+    return frozenset(edge for part in term.args for edge in borders(part))
 
 
 _FRIENDLY = tuple(ord(c) for c in "a0A -_.")  # preferred in words that are shown to people
@@ -287,9 +285,7 @@ _FRIENDLY = tuple(ord(c) for c in "a0A -_.")  # preferred in words that are show
 
 def derivative_classes(term: Regular) -> list[tuple[int, int]]:
     """Return ranges of code points such that all code points of one range give the same derivative."""
-    borders: set[int] = {0, 0x20}
-    _borders(term, borders)
-    starts = sorted(b for b in borders if 0 <= b <= MAX_CODE_POINT)
+    starts = sorted(edge for edge in {0, 0x20} | borders(term) if 0 <= edge <= MAX_CODE_POINT)
     return [(low, high - 1) for low, high in zip(starts, [*starts[1:], MAX_CODE_POINT + 1], strict=True)]
 
 

@@ -141,12 +141,13 @@ class LandingControl:
         self._finder = PathFinder(self._plan.search, self._plan.classes)
         self._kept = kept  # positions at which tokens were tried, by size
         path = self._plan.path
-        first = _Position(0, path, self.max_tokens - path.size - self.reserve - self._margin, 0)
+        first = _Position(0, path, self.max_tokens - path.size - self.reserve - self.margin, 0)
         self._here = kept.get(size) or first
         self._here.counted = self._here.size
 
     @property
-    def _margin(self) -> int:
+    def margin(self) -> int:
+        """The tokens beyond a path that must be left where tokens are only counted."""
         return _NEAR + (self._plan.growth.most if self._plan.growth.is_sure else 0)
 
     def rolled_back(self, size: int) -> None:
@@ -193,7 +194,7 @@ class LandingControl:
             retry = max(1, min(_RETRY, remaining // 2), remaining // _RETRIES)
             return _Position(size, None, retry, size, before.saved)
         self.lost = ""
-        room = remaining - self._reserved(state.region) - self._margin
+        room = remaining - self._reserved(state.region) - self.margin
         if path.tokens is None and path.size >= room:  # as many tokens as bytes is too high a bound
             path = in_tokens(state, path, remaining) or path
         here = _Position(size, path, room - path.size, size, before.saved)
@@ -299,6 +300,11 @@ class LandingControl:
         return None if is_certain else _UNKNOWN
 
     # -- what the budget decided
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is said of the control's own work, besides `Marks.notes`."""
+        return ()
 
     def note(self, state: GuidanceState, refused: int | None) -> None:
         """Note that the budget decides about the next token, where the model's own is ``refused``, if it is known."""

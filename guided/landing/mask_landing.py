@@ -6,7 +6,7 @@ nothing from step to step; of all others a few are tried, the shortest first.  F
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,21 +37,22 @@ _QUOTE = 0x22
 
 
 class _Text(NamedTuple):
-    """A position in text: the tokens that stay in it, and those after which another mask differs in that only."""
+    """A position in text: the tokens that stay in it, and those after which all that is known stays as it is."""
 
     staying: Words
     quiet: Words | None
 
 
 class _Near(NamedTuple):
-    """What is known from the position after ``size`` tokens on, as long as all further ones are quiet.
+    """What is known from a position on, as long as all further tokens are quiet.
 
-    ``need``: tokens to the end from here, None where the answer may be cut; ``needs``: those after a token tried.
+    ``need``: tokens to the end from here, None where the answer may be cut; ``ways``: tokens tried, with those that do
+    the same, and what is needed after them; ``reserve`` is left besides by what stays in the text.
     """
 
     need: int | None
     text: _Text | None
-    needs: dict[int, int]
+    ways: list[tuple[int, Words]]
     reserve: int
 
 
@@ -61,8 +62,7 @@ class MaskLanding(LandingControl):
     def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions | None = None) -> None:
         if not plan_path.growth.is_sure:
             plan_path = plan_path._replace(growth=Growth(_UNSURE))
-        #: steps at which the work of one step ended before all tokens that it may try were tried
-        self.num_capped = 0
+        self.num_capped = 0  #: steps whose work ended before all tokens that may be tried were
         self._near: _Near | None = None
         self._num_quiet = 0  # tokens known to be quiet or before `_near`
         super().__init__(plan_path, max_tokens, options)
@@ -75,6 +75,12 @@ class MaskLanding(LandingControl):
         if size < self._num_quiet:
             self._near = None
         super().rolled_back(size)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        if not self.num_capped:
+            return ()
+        return (f"near max_tokens {self.num_capped} masks held fewer tokens than fit: a step has its limit of work",)
 
     def narrowed(self, state: GuidanceState, mask: TokenMask) -> TokenMask:
         """Return the mask of the state's position without the tokens after which no end within the budget is known."""
@@ -102,32 +108,50 @@ class MaskLanding(LandingControl):
         return True
 
     def _looked(self, state: GuidanceState, mask: TokenMask) -> _Near:
-        """Return what trying tokens at the state's position shows."""
+        """Return what trying tokens at the state's position shows; of those that do the same the shortest is tried."""
         nearest, effort = self.next_token(state), self.step_effort()
-        path, cursor = self._here.path, self._finder.cursor(state)
-        free = is_free(state)
-        text = self._text(state, cursor, path) if cursor is not None and path is not None else None
+        path, cursor, size = self._here.path, self._finder.cursor(state), state.engine.vocab_size
+        if path is None or cursor is None:
+            return _Near(None, None, [], 0)
+        text, texts, scan = self._text(state, cursor, path), state.engine.derived(_TokenTexts), cursor.place.scan
         others = mask.words if text is None else mask.words & ~text.staying
-        needs: dict[int, int] = {}
-        for token in dict.fromkeys((*(() if nearest is None else (nearest,)), *_shortest(state.engine, others))):
-            if effort.is_spent:
-                self.num_capped += 1
+        in_string = scan is not None and scan.mode is Mode.STRING
+        groups = texts.alike(others, in_string=in_string, is_json=scan is not None and in_string is (text is not None))
+        ways = [] if nearest is None else [(max(0, path.size - 1), from_ids((nearest,), size))]
+        for number, group in enumerate(groups):
+            if effort.is_spent or number == _TRIED:
+                self.num_capped += effort.is_spent
                 break
-            if self.allows(state, token, effort, is_own=False):
-                after = self._here.tried.get(token)
-                needs[token] = after.size if after is not None else 0
-        need = None if free or path is None else path.size
-        return _Near(need, text, needs, self._reserved(state.region))
+            is_alike = len(group) > 1 and (in_string or self._opens_text(cursor, state.regions.symbols(group[0])))
+            if len(group) > 1 and not is_alike:
+                groups += [[token] for token in group[1:]]
+            if self.allows(state, group[0], effort, is_own=False):
+                after = self._here.tried.get(group[0])
+                need = after.size if after is not None else 0
+                ways.append((need, from_ids(group[:1], size)))
+                if is_alike:
+                    ways.append((need + _REST, from_ids(group, size)))
+        return _Near(None if is_free(state) else path.size, text, ways, self._reserved(state.region))
+
+    def _opens_text(self, cursor: Cursor, symbols: Sequence[int]) -> bool:
+        """Whether ``symbols`` lead into a string in which any text may be written."""
+        scan, matcher = self._finder.places(cursor.state).advance(cursor.place, symbols).scan, cursor.matcher.copy()
+        if scan is None or scan.mode is not Mode.STRING or not matcher.feed(symbols):
+            return False
+        return matcher.mask().byte_bits.bit_count() > FREE_TEXT
 
     def _masked(self, state: GuidanceState, mask: TokenMask, near: _Near, *, is_last: bool = False) -> TokenMask | None:
         """Return the narrowed mask; None where too little is known."""
         words, room = mask.words, self.max_tokens - state.num_tokens - 1
-        safe = allowed_of(words, (token for token, need in near.needs.items() if need <= room))
-        kept = from_ids(safe, state.engine.vocab_size)
+        kept = np.zeros_like(words)
         if near.text is not None and (near.need is None or near.need + _REST + near.reserve <= room):
-            kept |= words & near.text.staying
+            kept |= near.text.staying
         elif not is_last:
             return None  # nearly at the end of the text: the way on is looked for once more
+        for need, tokens in near.ways:
+            if need <= room:
+                kept |= tokens
+        kept &= words
         if not kept.any():
             return None
         only = only_id(kept)
@@ -164,11 +188,26 @@ class _TokenTexts:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         markers = engine.tokens.marker_ids
-        self.sizes = np.array([len(engine.token_bytes(i)) for i in range(engine.vocab_size)])
+        sizes = [len(engine.token_bytes(i)) for i in range(engine.vocab_size)]
+        self._size = sizes.__getitem__
         self.ordinary: Words = from_ids(
-            (i for i, size in enumerate(self.sizes) if size and i not in markers), engine.vocab_size
+            (i for i, size in enumerate(sizes) if size and i not in markers), engine.vocab_size
         )
         self._with: dict[int, Words] = {}
+
+    def alike(self, words: Words, *, in_string: bool, is_json: bool) -> list[list[int]]:
+        """Return the tokens of a mask in groups, which may do the same to a JSON value, shortest tokens first.
+
+        Inside a string all that differs is what comes with and after its end; where one begins, its text does not
+        matter.  Special tokens have groups of their own, as all tokens have elsewhere.
+        """
+        groups: dict[bytes | int, list[int]] = {}
+        for i in sorted(allowed_ids(words), key=self._size):
+            data = self._engine.token_bytes(i) if is_json and is_allowed(self.ordinary, i) else b""
+            at = data.find(b'"') if in_string else data.rfind(b'"') + 1
+            key = data[max(at, 0) :] if in_string else data[:at]
+            groups.setdefault(key or i, []).append(i)
+        return list(groups.values())
 
     def without(self, data: Iterable[int]) -> Words:
         """Return the ordinary tokens in which none of these bytes is."""
@@ -181,12 +220,3 @@ class _TokenTexts:
                 found = self._with[byte] = from_ids(ids, engine.vocab_size)
             words = words & ~found
         return words
-
-
-def _shortest(engine: Engine, words: Words) -> list[int]:
-    """Return the tokens that are tried, those of the fewest bytes."""
-    ids = allowed_ids(words)
-    if len(ids) <= _TRIED:
-        return ids
-    sizes = engine.derived(_TokenTexts).sizes[ids]
-    return [ids[i] for i in np.argsort(sizes, kind="stable")[:_TRIED]]

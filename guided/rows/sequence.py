@@ -322,8 +322,9 @@ class RowSequence:
     def report(self) -> RowReport:
         """Return what the row knows of its answer besides the tokens."""
         landing, notes = self.landing, (self.budget_note,) if self.budget_note else ()
-        if landing is not None and landing.lost and self.num_tokens >= landing.max_tokens:
-            notes = (f"the answer was cut: {landing.lost}",)
+        if landing is not None:
+            is_cut = landing.lost and self.num_tokens >= landing.max_tokens
+            notes = (*landing.notes, *((f"the answer was cut: {landing.lost}",) if is_cut else ()))
         is_freed = self.error is not None and not self.has_failed
         return RowReport(
             self.guidance(), self.error, is_freed, landing.marks if landing is not None else Marks(), notes

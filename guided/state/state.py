@@ -371,20 +371,20 @@ class GuidanceState:
         self._log.pop(num_tokens)
         if self._watch is not None:
             self._watch.cut(self.num_tokens)
-        self._stop = None
-        self._mask = None
+        self._stop = self._mask = None
         self._row.forget()
         matcher = self._matcher.current
         if matcher.is_error() or (inside and not matcher.rollback(inside)):
             self._recover()
+        elif inside:
+            matcher.compute_bitmask()  # else the engine may reuse rows that it parsed after this position (1.9.1)
 
     def reset(self) -> None:
         """Go back to the beginning of the plan, counters included."""
         if self._watch is not None:
             self._watch.cut(0)
         self._log = CommitLog(self.regions, self.entry.region)
-        self._stop = None
-        self._mask = None
+        self._stop = self._mask = None
         self._row.forget()
         self.counters = Guidance()
         self._matcher.reset()

@@ -10,7 +10,8 @@ from grammars.json_schema.build import DEFAULT_SPELLING, Outcome, Policy, Report
 from grammars.regular.languages import Regular
 from grammars.text_grammars.lark.ast import LarkGrammar
 from grammars.text_grammars.lark.check import check, check_size
-from grammars.text_grammars.lark.greedy_lexemes import EndlessLexeme, LexemeLanguages, endless_lexemes, lost_texts
+from grammars.text_grammars.lark.greedy_lexemes import EndlessLexeme, LexemeLanguages, endless_lexemes
+from grammars.text_grammars.lark.lost_texts import lost_texts
 from grammars.text_grammars.lark.parser import parse
 from grammars.text_grammars.lark.write import WriteOptions, write
 from grammars.tree.render import render

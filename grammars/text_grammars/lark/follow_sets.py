@@ -5,7 +5,7 @@ A set of lexemes is an integer: bit 0 is the end of the grammar, bit ``i`` lexem
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from grammars.text_grammars.lark.ast import (
     AltExpr,
@@ -42,15 +42,24 @@ class FollowSets:
 
     ``followers[i]`` is the set after lexeme ``i``, ``lexemes[i]`` its expression (0 is none) and ``places[i]`` its
     first position.  Items that are no lexemes (a token, another grammar) have a number but no follow set.
-    ``occurrences`` are the lexemes one by one: the expression, its number and what may follow it there.
+    ``occurrences`` are the lexemes one by one: the expression, its number and what may follow it there.  What follows
+    a lexeme that ``may_be_empty`` may also stand in its place.  With ``by_place`` the same lexeme at two places has two
+    numbers.
     """
 
-    def __init__(self, source: LarkGrammar) -> None:
+    def __init__(
+        self,
+        source: LarkGrammar,
+        may_be_empty: Callable[[Expr], bool] = lambda lexeme: False,
+        *,
+        by_place: bool = False,
+    ) -> None:
+        self._may_be_empty, self._by_place = may_be_empty, by_place
         self.rules = {d.name: d for d in source.definitions if not d.is_terminal}
         self.lexeme_rules = {d.name for d in source.definitions if any(a.name != "capture" for a in d.attributes)}
         self.lexemes: list[Expr | None] = [None]
         self.places: dict[int, SourcePlace] = {}
-        self._numbers: dict[Expr, int] = {}
+        self._numbers: dict[Expr | int, int] = {}
         self._nullable: set[str] = set()
         self._learn_nullable()
         self._first = self._firsts()
@@ -59,9 +68,10 @@ class FollowSets:
         self.followers = self._all_followers()
 
     def _number(self, expr: Expr) -> int:
-        number = self._numbers.get(expr)
+        key = id(expr) if self._by_place else expr
+        number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[expr] = len(self.lexemes)
+            number = self._numbers[key] = len(self.lexemes)
             self.lexemes.append(expr)
         return number
 
@@ -83,7 +93,7 @@ class FollowSets:
         match expr:
             case Literal(text=""):
                 return True
-            case Name(name=name):
+            case Name(name=name) if name in self.rules:
                 return name in self._nullable
             case SeqExpr(parts=parts):
                 return all(map(self._is_nullable, parts))
@@ -93,7 +103,7 @@ class FollowSets:
                 return least == 0 or self._is_nullable(body)
             case WhenExpr(body=body):
                 return self._is_nullable(body)
-        return False
+        return self._may_be_empty(expr)
 
     def _firsts(self) -> dict[str, int]:
         bits: dict[str, int] = {}

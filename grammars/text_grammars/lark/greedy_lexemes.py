@@ -11,9 +11,7 @@ All analysis of one grammar draws on one `Work`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from itertools import product
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from grammars.limits.work import WORK, TooMuch, Work
@@ -23,9 +21,11 @@ from grammars.regular.languages import (
     NONE,
     Regular,
     alt,
+    borders,
     cat,
     chars,
     derive,
+    disjoint,
     inter,
     is_finite,
     lengths,
@@ -56,10 +56,10 @@ from grammars.text_grammars.lark.graph import components, uses_of
 __all__ = [
     "EndlessLexeme",
     "LexemeLanguages",
-    "LostText",
     "can_end",
+    "class_representatives",
     "endless_lexemes",
-    "lost_texts",
+    "shown_lexeme",
     "swallowing_lexemes",
 ]
 
@@ -86,6 +86,10 @@ class LexemeLanguages:
             except (InvalidRegex, NotTranslated, RecursionError):
                 self._found[lexeme] = None
         return self._found[lexeme]
+
+    def may_be_empty(self, lexeme: Expr) -> bool:
+        term = self.of(lexeme)
+        return term is not None and term.nullable
 
     def _language(self, expr: Expr) -> Regular:
         match expr:
@@ -174,7 +178,7 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
     has_option, has_text = ("start" in productive_rules(source, without) for without in (endless, never_empty))
     return [
         EndlessLexeme(
-            _shown(expr),
+            shown_lexeme(expr),
             getattr(expr, "at", analysis.places[number]),
             is_avoidable=has_option,
             has_text=has_text,
@@ -183,7 +187,7 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
     ]
 
 
-def _shown(lexeme: Expr) -> str:
+def shown_lexeme(lexeme: Expr) -> str:
     match lexeme:
         case Name(name=name):
             return name
@@ -212,7 +216,7 @@ def _can_end(lexeme: Regular, follower: Regular, work: Work) -> bool:
     waiting = deque([lexeme])
     while waiting:
         state = waiting.popleft()
-        codes = _representatives(state, follower) if state.nullable else _representatives(state)
+        codes = class_representatives(state, follower) if state.nullable else class_representatives(state)
         work.spend((len(codes) + 4) * (state.size + 4))
         if state.nullable:
             work.spend(len(codes) * follower.size)
@@ -228,83 +232,14 @@ def _can_end(lexeme: Regular, follower: Regular, work: Work) -> bool:
     return False
 
 
-class LostText(NamedTuple):
-    """Three lexemes, as shown in reports: the lexer reads ``long`` where ``follower`` should follow ``short``."""
-
-    short: str
-    long: str
-    follower: str
-
-
-def lost_texts(source: LarkGrammar) -> list[LostText]:
-    """Return the lexemes that the engine's lexer reads too far: it never goes back to a match that it has passed.
-
-    ``N ".." N`` with ``N: /[0-9]+(\\.[0-9]+)?/`` loses ``1..5``: ``1.`` may become a longer number, and then cannot.
-    What cannot be analysed, or not with the work of one grammar, is left out.
-    """
-    analysis, languages, work = FollowSets(source), LexemeLanguages(source), Work(WORK.lexemes)
-    lost: dict[LostText, None] = {}
-    asked: set[tuple[int, int, int]] = set()
-    try:
-        for place in (*analysis.followers.values(), analysis.begin):
-            for short, long in product(set_bits(place), repeat=2):
-                for after in set_bits(analysis.followers.get(short, 0)):
-                    work.spend()
-                    lexemes = [lexeme for i in (short, long, after) if (lexeme := analysis.lexemes[i]) is not None]
-                    terms = [term for lexeme in lexemes if (term := languages.of(lexeme)) is not None]
-                    if (short, long, after) in asked or len(terms) < 3:
-                        continue
-                    asked.add((short, long, after))
-                    if _is_lost(terms[0], terms[1], terms[2], work):
-                        lost[LostText(*map(_shown, lexemes))] = None
-    except TooMuch:
-        pass
-    return list(lost)
-
-
-def _is_lost(short: Regular, long: Regular, after: Regular, work: Work) -> bool:
-    """Whether ``long`` goes on from a text of ``short`` into ``after``, or over all of it, and does not end there."""
-    begins = {(after, other) for one, other, _ in _pairs({(short, long)}, work) if one.nullable and other != NONE}
-    return any(
-        not is_first if other == NONE else one.nullable and not other.nullable
-        for one, other, is_first in _pairs(begins, work, stops=True)
-    )
-
-
-def _pairs(
-    begins: set[tuple[Regular, Regular]], work: Work, *, stops: bool = False
-) -> Iterator[tuple[Regular, Regular, bool]]:
-    """Yield the pairs of states that characters lead to from ``begins``, and whether one character does.
-
-    With ``stops`` no pair is left in which the second state accepts.
-    """
-    seen, waiting = set(begins), deque(begins)
-    while waiting:
-        pair = waiting.popleft()
-        codes = _representatives(*pair)
-        work.spend((len(codes) + 4) * (pair[0].size + pair[1].size + 4))
-        for code in codes:
-            one, other = derive(pair[0], code), derive(pair[1], code)
-            if one == NONE:
-                continue
-            yield one, other, pair in begins
-            if (
-                other != NONE
-                and not (stops and other.nullable)
-                and (one, other) not in seen
-                and len(seen) < WORK.lexeme_states
-            ):
-                seen.add((one, other))
-                waiting.append((one, other))
-
-
 def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     """Return the lexemes that may continue where they, or another lexeme allowed at the same position, should end.
 
     The engine takes the longest lexeme: if one of these continues, the text that follows the other is impossible.  A
     lexeme with too many states is listed; if ``work`` is used up, every lexeme of more than one character is.
     """
-    analysis, languages = FollowSets(source), LexemeLanguages(source)
+    languages = LexemeLanguages(source)
+    analysis = FollowSets(source, languages.may_be_empty)
     swallowing: dict[Expr, None] = {}
 
     def known(number: int) -> Regular:
@@ -313,28 +248,44 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
         return ALL if term is None else term
 
     after: dict[int, Regular] = {}
-    looked: set[tuple[int, int]] = set()
     try:
         work.spend(len(analysis.lexemes))
-        for place in {*analysis.followers.values(), analysis.begin}:
-            work.spend(place.bit_count())
-            lexemes = [i for i in set_bits(place) if i]
-            for short in lexemes:
-                bits = analysis.followers.get(short, 0)
-                if bits not in after:
-                    work.spend(bits.bit_count())
-                    after[bits] = alt(*(known(i) for i in set_bits(bits) if i))
-                for long in lexemes:
-                    work.spend(10)
-                    if (short, long) in looked or analysis.lexemes[long] in swallowing:
-                        continue
-                    looked.add((short, long))
-                    if _can_swallow(known(short), known(long), after[bits], work):
-                        swallowing[analysis.lexemes[long]] = None  # type: ignore[index]
+        for short, beside in _together(analysis, known, work).items():
+            bits = analysis.followers.get(short, 0)
+            if bits not in after:
+                work.spend(bits.bit_count())
+                after[bits] = alt(*(known(i) for i in set_bits(bits) if i))
+            for long in set_bits(beside):
+                work.spend(10)
+                if analysis.lexemes[long] not in swallowing and _can_swallow(
+                    known(short), known(long), after[bits], work
+                ):
+                    swallowing[analysis.lexemes[long]] = None  # type: ignore[index]
     except TooMuch:
         many = (i for i in range(1, len(analysis.lexemes)) if lengths(known(i))[1] != 1)
         return [analysis.lexemes[i] for i in many]  # type: ignore[misc]
     return list(swallowing)
+
+
+def _together(analysis: FollowSets, known: Callable[[int], Regular], work: Work) -> dict[int, int]:
+    """Return for each lexeme the set of those that the lexer may read next to it, itself included.
+
+    Two lexemes that have a text in common are read as both: what follows one stands next to what follows the other.
+    """
+    together: dict[int, int] = {}
+    waiting = [(analysis.begin, analysis.begin)]
+    while waiting:
+        ones, others = waiting.pop()
+        for one in set_bits(ones & ~END):
+            work.spend()
+            new = others & ~END & ~together.get(one, 0)
+            together[one] = together.get(one, 0) | new
+            for other in set_bits(new):
+                work.spend(known(one).size + known(other).size)
+                if one == other or not disjoint(known(one), known(other)):
+                    pair = analysis.followers.get(one, 0), analysis.followers.get(other, 0)
+                    waiting += [pair] if one == other else [pair, pair[::-1]]
+    return together
 
 
 def _can_swallow(short: Regular, long: Regular, after: Regular, work: Work) -> bool:
@@ -345,7 +296,7 @@ def _can_swallow(short: Regular, long: Regular, after: Regular, work: Work) -> b
     waiting = deque(seen)
     while waiting:
         one, other = waiting.popleft()
-        codes = _representatives(one, other, after)
+        codes = class_representatives(one, other, after)
         work.spend((len(codes) + 4) * (one.size + other.size + 4))
         for code in codes:
             further = derive(other, code)
@@ -364,26 +315,7 @@ def _can_swallow(short: Regular, long: Regular, after: Regular, work: Work) -> b
     return False
 
 
-@lru_cache(maxsize=10_000)
-def _borders(term: Regular) -> frozenset[int]:
-    match term.op:
-        case "chars":
-            return frozenset(edge for low, high in term.args for edge in (low, high + 1))
-        case "words":
-            return frozenset(edge for word in term.args if word for edge in (ord(word[0]), ord(word[0]) + 1))
-        case "rep":
-            return _borders(term.args[0])
-        case "cat":
-            codes: set[int] = set()
-            for part in term.args:
-                codes |= _borders(part)
-                if not part.nullable:
-                    break
-            return frozenset(codes)
-    return frozenset(edge for part in term.args for edge in _borders(part))
-
-
-def _representatives(*terms: Regular) -> list[int]:
+def class_representatives(*terms: Regular) -> list[int]:
     """Return one code point of every class that the terms distinguish; no surrogates, which text never contains."""
-    edges = {0} | {edge for term in terms for edge in _borders(term) if edge <= MAX_CODE_POINT}
+    edges = {0} | {edge for term in terms for edge in borders(term) if edge <= MAX_CODE_POINT}
     return sorted({code if not 0xD800 <= code <= 0xDFFF else 0xE000 for code in edges})

@@ -12,7 +12,7 @@ from typing import Any
 import lark
 import llguidance
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from grammars.regular.languages import UNKNOWN, matches, shortest
@@ -306,6 +306,10 @@ def words_of(rules: dict[str, Any]) -> set[str]:
                 return frozenset(args)
             case "class":
                 return frozenset(args[0])
+            case "many":
+                return frozenset(
+                    "".join(chars) for n in range(1, LONGEST + 1) for chars in itertools.product(args[0], repeat=n)
+                )
             case "rule":
                 return known[args[0]]
             case "seq":
@@ -339,6 +343,7 @@ def words_accepted(grammar: str, alphabet: str) -> set[str]:
                 assert matcher.consume_token(ord(char))
                 walk(word + char)
                 assert matcher.rollback(1)
+                matcher.compute_bitmask()  # without a mask after it, a rollback is not exact (1.9.1)
 
     walk("")
     return found
@@ -361,18 +366,21 @@ def gbnf_text(node: Any) -> str:
     return args[0]
 
 
-NODES = st.recursive(
-    st.one_of(
-        st.sampled_from([("text", "a"), ("text", "ab"), ("text", "b"), ("text", "ba")]),
-        st.sampled_from([("class", "ab"), ("class", "bc"), ("rule", "x"), ("rule", "y")]),
-    ),
-    lambda inner: st.one_of(
-        st.tuples(st.just("seq"), st.lists(inner, min_size=1, max_size=3)),
-        st.tuples(st.just("alt"), st.lists(inner, min_size=1, max_size=3)),
-        st.tuples(st.just("rep"), inner, st.integers(0, 1), st.integers(1, 3)),
-    ),
-    max_leaves=6,
-)
+def nodes(*leaves: tuple[str, str]) -> st.SearchStrategy[Any]:
+    literals = [("text", "a"), ("text", "ab"), ("text", "b"), ("text", "ba"), ("class", "ab"), ("class", "bc")]
+    return st.recursive(
+        st.sampled_from([*literals, *leaves]),
+        lambda inner: st.one_of(
+            st.tuples(st.just("seq"), st.lists(inner, min_size=1, max_size=3)),
+            st.tuples(st.just("alt"), st.lists(inner, min_size=1, max_size=3)),
+            st.tuples(st.just("rep"), inner, st.integers(0, 1), st.integers(1, 3)),
+        ),
+        max_leaves=6,
+    )
+
+
+X, Y = ("rule", "x"), ("rule", "y")
+NODES = nodes(X, Y)
 
 
 @given(NODES, NODES, NODES)
@@ -382,6 +390,16 @@ NODES = st.recursive(
     ("seq", [("text", "a"), ("rule", "y"), ("text", "a"), ("rule", "x")]),
     ("seq", [("text", "a"), ("text", "a")]),
 )
+@example(
+    ("rule", "x"),
+    ("rep", ("rule", "y"), 0, 1),
+    ("seq", [("rule", "x"), ("alt", [("text", "ab"), ("text", "ba"), ("class", "bc")])]),
+)  # "a" of "ba" and "ab" stand at one place, after a "b" that two lexemes read
+@example(
+    ("rule", "x"),
+    ("alt", [("seq", [("text", "a"), ("rule", "x")]), ("seq", [("rule", "y"), ("text", "ab")])]),
+    ("rep", ("text", "b"), 0, 1),
+)  # y is a lexeme that may be empty
 def test_gbnf_is_what_a_parser_without_a_lexer_accepts(root: Any, x: Any, y: Any):
     rules = {"root": root, "x": x, "y": y}
     text = "\n".join(f"{name} ::= {gbnf_text(node)}" for name, node in rules.items())
@@ -393,7 +411,44 @@ def test_gbnf_is_what_a_parser_without_a_lexer_accepts(root: Any, x: Any, y: Any
     assert words_accepted(grammar, "abc") == words_of(rules), text
 
 
-@pytest.mark.xfail(strict=True, reason="'a' of 'ba' and 'ab' are lexemes at one place; the longer one wins")
+def lark_text(node: Any) -> str:
+    kind, *args = node
+    match kind:
+        case "text":
+            return f'"{args[0]}"'
+        case "class":
+            return f"/[{args[0]}]/"
+        case "many":
+            return f"/[{args[0]}]+/"
+        case "seq" | "alt":
+            return f"({(' ' if kind == 'seq' else ' | ').join(map(lark_text, args[0]))})"
+        case "rep":
+            body, least, most = args
+            return f"({lark_text(body)}){{{least},{most}}}"
+    return str(args[0])
+
+
+MANY = (("many", "ab"), ("many", "bc"))
+
+
+@settings(max_examples=300)
+@given(nodes(X, Y, *MANY), nodes(Y, *MANY), nodes(*MANY))
+@example(("seq", [("alt", [("text", "a"), X]), X]), ("alt", [("text", "ab"), ("text", "b")]), ("text", "a"))
+@example(("rep", ("seq", [X]), 0, 2), ("rep", ("text", "ab"), 1, 2), ("text", "a"))
+def test_what_lark_loses_next_to_a_parser_without_a_lexer_has_a_row(start: Any, x: Any, y: Any) -> None:
+    """Without recursion: the analysis writes the rules out, and repeats of them."""
+    text = f"start: {lark_text(start)}\nx: {lark_text(x)}\ny: {lark_text(y)}"
+    try:
+        grammar = client_grammar(text, place="g")
+    except GrammarError as error:
+        assume("can never end" not in str(error))
+        raise
+    accepted = words_accepted(render(Sub("lark", grammar.lark)).engine_text(), "abc")
+    words = words_of({"root": start, "x": x, "y": y})
+    assert accepted <= words
+    assert accepted == words or grammar.report.narrowed, text
+
+
 def test_texts_of_different_lexemes_that_begin_alike() -> None:
     text = 'root ::= [bc] | root root | "ab" | "ba"'
     grammar = render(Sub("gbnf", gbnf_grammar(text, place="g").lark)).engine_text()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import jsonschema
 import pytest
@@ -14,13 +17,16 @@ from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
+from guided.landing.effort import Effort
+from guided.landing.mask_landing import MaskLanding
 from guided.rows.answer import read_answer
 from guided.rows.making import make_row
 from guided.rows.sequence import RowSequence
 from tests.cases import seeds
 from tests.guided.landing.test_control import BUDGETS, FEW, _without, drawn, random_schema
 from tests.guided.landing.test_landing import KINDS, check_value, made
-from tests.judges.plans import plan_of
+from tests.judges.plans import FORMAT, plan_of
+from tests.made_up.wire_forms import FORMS
 
 
 def row_of(plan: Plan, engine: Engine, max_tokens: int | None) -> RowSequence:
@@ -75,3 +81,123 @@ def test_random_schemas_end_within_their_budgets(engine: Engine, seed: int) -> N
         tokens = sampled(row, chance, least + extra)
         assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
         jsonschema.validate(json.loads(read_answer(tokens, plan, engine).content or ""), enforced)
+
+
+def free(row: RowSequence, chance: random.Random, most: int) -> list[int]:
+    """What the same sampler writes without a budget, and begins to end by itself."""
+    tokens: list[int] = []
+    while not row.is_done and len(tokens) < most:
+        mask = row.token_mask()
+        assert mask is not None
+        tokens.append(ending(mask.words, mask.end_ids, row.state.engine, chance))
+        row.extend(tokens[-1:])
+    return tokens
+
+
+def ending(words: Any, end_ids: Sequence[int], engine: Engine, chance: random.Random) -> int:
+    """A token of a sampler that ends where it can, and closes what it has opened."""
+    ids = allowed_ids(words)
+    closing = [i for i in ids if engine.token_bytes(i)[:1] in (b'"', b"}", b"]", b"<", b")")]
+    pool = (list(end_ids) or closing or ids) if chance.random() < 0.7 else ids
+    return chance.choice(pool)
+
+
+@pytest.mark.parametrize("seed", seeds(12, default=2))
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=() if k in FEW else pytest.mark.slow) for k in KINDS])
+def test_an_answer_that_ends_well_before_the_budget_is_what_it_was(engine: Engine, kind: str, seed: int) -> None:
+    plan = made(engine, kind)
+    judge = row_of(plan, engine, None)
+    own = free(judge, random.Random(seed), 600)
+    if not judge.is_done:
+        pytest.skip("it did not end")
+    landing = row_of(plan, engine, 10_000).landing
+    assert isinstance(landing, MaskLanding)
+    most = len(own) * 5 // 4 + landing.reserve + landing.margin + 12
+    row = row_of(plan, engine, max(most, min_tokens(plan, engine)))
+    assert free(row, random.Random(seed), len(own)) == own
+    assert row.report().marks.begun is None
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_a_greedy_host_ends_within_its_budget(engine: Engine, kind: str) -> None:
+    """Its favourites never end anything."""
+    plan, chance = made(engine, kind), random.Random(kind)
+    scores = [chance.random() for _ in range(engine.vocab_size)]
+    least = min_tokens(plan, engine)
+    for extra in (0, 1, 7, 40):
+        row = row_of(plan, engine, least + extra)
+        while not row.is_done and row.num_tokens < least + extra:
+            mask = row.token_mask()
+            assert mask is not None
+            row.extend([max(allowed_ids(mask.words), key=scores.__getitem__)])
+        assert row.is_done or kind == "free text", extra
+        assert row.error is None
+
+
+@pytest.mark.parametrize("seed", seeds(60, default=6))
+def test_calls_of_random_tools_end_within_their_budgets(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    form = chance.choice(list(FORMS))
+    tools = []
+    for name in chance.sample(["look", "send_message", "a", "compute"], chance.randint(1, 3)):
+        shape = {"type": "object", "properties": {"x": random_schema(chance, 1), "long_name": random_schema(chance, 2)},
+                 "required": chance.choice([[], ["x"], ["x", "long_name"]]), "additionalProperties": False}  # fmt: skip
+        tools.append({"type": "function", "function": {"name": name, "parameters": shape}})
+    choice = chance.choice(["required", "auto"])
+    try:
+        plan = plan_of(engine, replace(FORMAT, tool_calls=FORMS[form]), tools=tools, tool_choice=choice, thinking=False)
+    except guided.GuidedError:
+        pytest.skip("the syntax cannot write these")
+    least = min_tokens(plan, engine)
+    for extra in chance.sample(BUDGETS, 3):
+        row = row_of(plan, engine, least + extra)
+        tokens = sampled(row, chance, least + extra)
+        message = read_answer(tokens, plan, engine, sequence=row)
+        assert all(call.parsed is not None for call in message.tool_calls), (tools, message)
+        if choice == "required":
+            assert message.finish_reason == "tool_calls", (form, extra, b"".join(map(engine.token_bytes, tokens)))
+        assert message.unfinished is None
+
+
+def test_free_text_is_never_ended(engine: Engine) -> None:
+    plan = plan_of(engine, thinking=False)
+    for most in (6, 40):
+        row, judge = row_of(plan, engine, most), row_of(plan, engine, None)
+        chance = random.Random(most)
+        for _ in range(most):
+            masks = [one.token_mask() for one in (row, judge)]
+            assert masks[0] is not None
+            assert masks[1] is not None
+            assert (masks[0].words == masks[1].words).all()
+            ids = [i for i in allowed_ids(masks[0].words) if i not in masks[0].end_ids]
+            token = chance.choice(ids)
+            row.extend([token])
+            judge.extend([token])
+        assert row.report().marks.begun is None
+
+
+@pytest.mark.parametrize("kind", FEW)
+def test_tokens_that_are_taken_back_leave_no_trace(engine: Engine, kind: str) -> None:
+    """Guesses are tried and undone before each token; the budget is kept all the same."""
+    plan, chance = made(engine, kind), random.Random(kind)
+    most = min_tokens(plan, engine) + 12
+    row = row_of(plan, engine, most)
+    while not row.is_done and row.num_tokens < most:
+        before = row.num_tokens
+        sampled(row, chance, chance.randint(0, min(4, most - before - 1)))
+        row.rollback(row.num_tokens - before)
+        sampled(row, chance, 1)
+        assert row.num_tokens == before + 1
+    assert row.is_done or kind == "free text"
+
+
+def test_the_work_of_a_step_is_capped_and_said(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = made(engine, "json")
+    most = min_tokens(plan, engine) + 9
+    monkeypatch.setattr(MaskLanding, "step_effort", lambda _: Effort(cpu_s=9.0, places=0))
+    row = row_of(plan, engine, most)
+    tokens = sampled(row, random.Random(0), most)
+    assert row.is_done
+    message = read_answer(tokens, plan, engine, sequence=row)
+    assert message.landed is not None
+    assert any("near max_tokens" in note for note in message.notes)

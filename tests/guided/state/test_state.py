@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan, RegionName
-from grammars.values.constraints import Choice, Regex
+from grammars.values.constraints import Choice, Lark, Regex
 from grammars.values.format import Ends, Format, ReasoningFormat
 from guided.bitmask import allocate_bitmask, allowed_ids, is_allowed, num_words
 from guided.engine.engine import Engine, grammar_bytes
@@ -205,6 +205,20 @@ def test_rollback_then_replay_is_as_if_it_had_never_been(
     for token in state.tokens:
         fresh.commit([token])
     assert list(state.tokens[: len(kept)]) == kept
+    assert_same(state, fresh)
+
+
+def test_a_rollback_forgets_what_a_mask_looked_at(engine: Engine) -> None:
+    """The engine alone keeps the rows that it parsed for the mask after ``bb``, and reads ``bab`` with them."""
+    state, fresh = (state_of(engine, response_format=Lark('start: ("ba" | "b"*) ("b" | "ba")')) for _ in range(2))
+    write(state, "b")
+    write(state, "b")
+    mask(state)
+    state.rollback(1)
+    for char in "ab":
+        state.commit(engine.tokenize(char))
+    for char in "bab":
+        fresh.commit(engine.tokenize(char))
     assert_same(state, fresh)
 
 
