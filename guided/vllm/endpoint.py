@@ -96,6 +96,8 @@ class GuidedChat:
         chat = read_chat(body)
         if chat.model is not None and chat.model not in self._names:
             raise UnknownModel(f"{shown(chat.model)} is not served", place="model", expected=" or ".join(self._names))
+        if chat.request.return_last_hidden_state:
+            raise RequestError("vLLM hands on no hidden states", place="return_hidden_states", expected="false")
         plan = self._planner.plan_request(chat.request)
         if AnswerEnds(plan, self._context.engine).separator is not None:
             why = "the token that ends this model's turn also begins a call, and vLLM would end the answer there"

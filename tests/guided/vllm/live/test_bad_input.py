@@ -71,6 +71,7 @@ def test_two_constraints(live: LiveVllm, plan: Any) -> None:
         ({"short_budget": "error", "max_tokens": 1}, "max_tokens"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]}, "messages"),
         ({"stop": [""]}, "stop"),
+        ({"return_hidden_states": True}, "return_hidden_states"),
     ],
 )
 def test_what_the_endpoint_refuses(live: LiveVllm, more: dict[str, Any], place: str) -> None:
