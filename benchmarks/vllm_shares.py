@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Benchmark: guided inside vLLM: the share of its masks, tokens per second, and streams beside a costly grammar.
+"""Benchmark: guided inside vLLM: the share of its masks, tokens per second, and streams next to a costly grammar.
 
     build/vllm/bin/python benchmarks/vllm_shares.py               # all tables (half an hour), after `make test-vllm`
     build/vllm/bin/python benchmarks/vllm_shares.py --only speed --rows 8
@@ -156,7 +156,7 @@ def gaps_table(_: tuple[int, ...]) -> None:
     with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as live:
         gaps(live.address)
         print("\n| stream | median gap | longest gap | the costly request |\n|---|---|---|---|")
-        for name in ("alone", "beside a costly grammar"):
+        for name in ("alone", "next to a costly grammar"):
             said = [""]
 
             def costly(said: list[str] = said) -> None:
