@@ -11,18 +11,19 @@ from guided.hf.model.tokenizer_context import TokenizerContext
 __all__ = ["context_of", "sampling_defaults"]
 
 _lock = threading.Lock()
-_contexts: dict[tuple[str, ...], TokenizerContext] = {}
+_contexts: dict[tuple[str, str], TokenizerContext] = {}
 
 #: The fields of a generation config that `guided.Sampling` has as well, and whether it samples at all.
 _SAMPLING = ("do_sample", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 
 
 def context_of(model_config: Any, chat_template: str | None = None) -> TokenizerContext:
-    """Return the context of a model, made once in a process; ``chat_template`` replaces the tokenizer's own.
+    """Return the context of a model, made once in a process: by the API server before any request, with the
+    ``chat_template`` that replaces the tokenizer's own.
 
     Raises `TokenizerError` for a tokenizer without a fast backend.
     """
-    key = (model_config.tokenizer, str(model_config.tokenizer_revision), chat_template or "")
+    key = (model_config.tokenizer, str(model_config.tokenizer_revision))
     with _lock:
         if key not in _contexts:
             _contexts[key] = _made(model_config, chat_template)

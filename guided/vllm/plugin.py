@@ -47,6 +47,8 @@ def _check_plans(params_class: Any, refusal: Any) -> None:
         if not _is_ours(params):
             validate(params, model_config, *rest, **named)
             return
+        if getattr(model_config, "is_diffusion", False):
+            raise refusal("guided writes from left to right, a diffusion model does not", parameter="model")
         try:
             check_sealed(params.structured_outputs.grammar, context_of(model_config).tokens.fingerprint)
         except GuidedError as error:
