@@ -14,7 +14,7 @@ from guided.output.message import Message
 from guided.output.parser import Event
 from guided.rows.alone import alone
 from guided.rows.making import make_row
-from guided.rows.reader import AnswerReader, parser_of
+from guided.rows.reader import AnswerReader
 from guided.rows.report import RowReport
 from guided.rows.sequence import OnError, RowSequence
 from guided.rows.unguided import UnguidedSequence
@@ -22,7 +22,7 @@ from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from special_tokens.errors import GuidedError
 
-__all__ = ["RowAnswer", "parser_of", "read_answer"]
+__all__ = ["RowAnswer", "read_answer"]
 
 
 class RowAnswer(AnswerReader):

@@ -32,7 +32,8 @@ from guided.landing.landing import LandingSearch
 from guided.landing.options import Budgeting, LandingOptions
 from guided.landing.row_landing import row_landing
 from guided.output.parser import ToolCallEnd
-from guided.rows.answer import RowAnswer, parser_of, read_answer
+from guided.rows.answer import RowAnswer, read_answer
+from guided.rows.reader import parser_of
 from guided.rows.sequence import RowSequence
 from guided.state.entry import FRESH
 from guided.state.state import GuidanceState

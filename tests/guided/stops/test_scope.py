@@ -14,7 +14,8 @@ from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan, Stops
 from grammars.values.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from guided.engine.engine import Engine
-from guided.rows.answer import parser_of, read_answer
+from guided.rows.answer import read_answer
+from guided.rows.reader import parser_of
 from guided.stops.automaton import compile_stops
 from guided.stops.matcher import StopMatcher
 
