@@ -71,7 +71,7 @@ class RowGrammar:
 
     def fill_bitmask(self, bitmask: Any, batch_index: int) -> None:
         """Write the mask of the next token to row ``batch_index`` of a tensor int32 ``[rows, words]``."""
-        words = bitmask[batch_index].numpy()
+        words = bitmask.numpy()[batch_index]  # twice as fast as the view of a row of the tensor
         try:
             mask = self._mask()
         except BaseException as error:
@@ -101,13 +101,13 @@ class RowGrammar:
             self._fail(error)
         if self._request.num_output_tokens < self._num_read:
             return True  # drafts, which were validated: they are taken back, and a row that failed says so then
-        report = self._row.report() if self._row is not None else RowReport()
-        report = replace(report, error=self._error or report.error)
-        if report.error is not None:
-            log.error("request %s: %s", request_id, report.error)
-        if report.error is not None or self._request.is_finished():
-            self._request.stop_reason = report_text(report)
-        return report.error is None
+        failure = self._error or (self._row.error if self._row is not None else None)
+        if failure is not None or self._request.is_finished():
+            report = self._row.report() if self._row is not None else RowReport()
+            self._request.stop_reason = report_text(replace(report, error=failure))
+        if failure is not None:
+            log.error("request %s: %s", request_id, failure)
+        return failure is None
 
     def validate_tokens(self, tokens: Sequence[int]) -> list[int]:
         """Return the drafts that are looked at: the legal ones among ``tokens``, or a forced run that is longer."""
