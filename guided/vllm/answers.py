@@ -86,6 +86,12 @@ class Answers:
             self._sent[r] = len(self._logprobs[r])
         return chunks
 
+    def check(self) -> None:
+        """Raise the error of a row where all rows have failed."""
+        errors = [report.error for report in self._reports if report is not None and report.error is not None]
+        if len(errors) == len(self._reports):
+            raise errors[0]
+
     def last(self) -> list[dict[str, Any]]:
         """Return the chunks that end the choices; raises the error where every row failed."""
         sent = [self._sent[r] for r in range(self._asked.rows) for _ in self._choices(r)]

@@ -77,8 +77,9 @@ class GuidedChat:
             answers = Answers(asked, self._context.engine)
             if not asked.is_streamed:
                 return JSONResponse(await until_gone(request.receive, _whole(answers, outputs)))
-            # The status waits for the first token: the engine may refuse the request.
-            first = await until_gone(request.receive, anext(outputs))
+            # The status waits for the first token: until then the engine may refuse the request.
+            first = answers.read(await until_gone(request.receive, anext(outputs)))
+            answers.check()
             return EventStream(_chunks(answers, first, outputs), _note)
         except (Gone, ClientDisconnect):
             return Response(status_code=499)  # no one reads it
@@ -128,9 +129,9 @@ async def _whole(answers: Answers, outputs: AsyncGenerator[Any, None]) -> dict[s
     return await asyncio.to_thread(answers.whole)
 
 
-async def _chunks(answers: Answers, first: Any, outputs: AsyncGenerator[Any, None]) -> ChunkLists:
+async def _chunks(answers: Answers, first: list[dict[str, Any]], outputs: AsyncGenerator[Any, None]) -> ChunkLists:
     async with aclosing(outputs):
-        yield [*answers.first(), *answers.read(first)]
+        yield [*answers.first(), *first]
         async for output in outputs:
             yield answers.read(output)
     yield await asyncio.to_thread(answers.last)
