@@ -21,7 +21,6 @@ from grammars.requests.body import check_roles, parse_body
 from grammars.requests.chat import ChatRequest, read_chat
 from guided.landing.options import token_limit, with_limit_notes
 from guided.openai import Head
-from guided.output.answer_end import AnswerEnds
 from guided.sampling import RowSampling, Sampling, resolve
 from guided.serve.client import ChunkLists, EventStream, Gone, read_body, until_gone
 from guided.serve.planning import Composers, ServerPlanner
@@ -83,10 +82,11 @@ class GuidedChat:
             return EventStream(_chunks(answers, first, outputs), _note)
         except (Gone, ClientDisconnect):
             return Response(status_code=499)  # no one reads it
-        except names.ClientError as error:
-            raised: GuidedError = RequestError(str(error), place=getattr(error, "parameter", None) or "")
         except GuidedError as error:
             raised = error
+        except names.ClientError as error:
+            cause = error.__cause__  # ours, where a plan was checked
+            raised = cause if isinstance(cause, GuidedError) else RequestError(str(error))
         status, body = http_error(raised)
         _note(raised, status)
         return JSONResponse(body, status)
@@ -100,9 +100,6 @@ class GuidedChat:
         if chat.request.return_last_hidden_state:
             raise RequestError("vLLM hands on no hidden states", place="return_hidden_states", expected="false")
         plan = self._planner.plan_request(chat.request)
-        if AnswerEnds(plan, self._context.engine).separator is not None:
-            why = "the token that ends this model's turn also begins a call, and vLLM would end the answer there"
-            raise RequestError(why, place="tools", expected="no tools", hint="`guided serve` answers with tools")
         prompt = self._context.prompt(chat.messages, plan)
         limit = token_limit(plan, None, len(prompt.token_ids), self._planner.most_tokens)
         given = Sampling(**chat.request.sampling)

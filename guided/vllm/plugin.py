@@ -50,7 +50,7 @@ def _check_plans(params_class: Any, refusal: Any) -> None:
         if getattr(model_config, "is_diffusion", False):
             raise refusal("guided writes from left to right, a diffusion model does not", parameter="model")
         try:
-            check_sealed(params.structured_outputs.grammar, context_of(model_config).tokens.fingerprint)
+            check_sealed(params.structured_outputs.grammar, context_of(model_config).engine)
         except GuidedError as error:
             raise refusal(str(error), parameter="structured_outputs") from error
 

@@ -18,11 +18,13 @@ from functools import lru_cache
 from grammars.plan.plan import Plan
 from grammars.plan.wire import decode_plan, encode_plan
 from guided.engine.counters import Guidance
+from guided.engine.engine import Engine
 from guided.landing.control import Marks
 from guided.landing.options import Budgeting, budgeting
+from guided.output.answer_end import AnswerEnds
 from guided.rows.report import RowReport
 from special_tokens import errors
-from special_tokens.errors import GuidanceError, PlanError
+from special_tokens.errors import GuidanceError, PlanError, RequestError
 
 __all__ = ["KEY", "check_sealed", "is_sealed", "read_report", "report_text", "seal", "unsealed"]
 
@@ -45,18 +47,24 @@ def is_sealed(grammar: object) -> bool:
     return isinstance(grammar, str) and grammar.startswith(PREFIX)
 
 
-def check_sealed(grammar: str, fingerprint: str) -> None:
-    """Raise `PlanError` unless this is a plan of this vocabulary, signed here or by who knows the key."""
+def check_sealed(grammar: str, engine: Engine) -> None:
+    """Raise `PlanError` unless this is a plan of this vocabulary, signed here or by who knows the key.
+
+    Raises `RequestError` for tools where vLLM would end the answer at the token that begins a call.
+    """
     signature, _, data = grammar.removeprefix(PREFIX).partition(":")
     if not hmac.compare_digest(signature.encode(), _signature(data).encode()):
         raise PlanError("not signed by this server", place="structured_outputs.grammar", hint=f"see {KEY}")
     plan, _ = unsealed(grammar)
-    if plan.fingerprint != fingerprint:
+    if plan.fingerprint != engine.tokens.fingerprint:
         raise PlanError(
             f"the plan belongs to the vocabulary {plan.fingerprint}",
             place="structured_outputs.grammar",
-            expected=f"one for {fingerprint}, this model's",
+            expected=f"one for {engine.tokens.fingerprint}, this model's",
         )
+    if AnswerEnds(plan, engine).separator is not None:
+        why = "the token that ends this model's turn also begins a call, and vLLM would end the answer there"
+        raise RequestError(why, place="tools", expected="no tools", hint="`guided serve` answers with tools")
 
 
 @lru_cache(maxsize=256)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import guided
 from grammars.plan.plan import Plan
 from grammars.values.constraints import Choice
 from guided.engine.counters import Guidance
@@ -15,7 +16,9 @@ from guided.landing.options import Budgeting
 from guided.rows.report import RowReport
 from guided.vllm import sealed
 from guided.vllm.sealed import check_sealed, is_sealed, read_report, report_text, seal, unsealed
-from special_tokens.errors import LimitExceeded, PlanError
+from special_tokens.errors import LimitExceeded, PlanError, RequestError
+from tests.conftest import make_tiny_guide
+from tests.guided.output.test_answer_end import FORMAT, SEP, TOOLS
 from tests.judges.plans import plan_of
 
 
@@ -25,29 +28,29 @@ def plan(engine: Engine) -> Plan:
 
 
 @pytest.mark.parametrize(("landing", "short_budget"), [(True, "cut"), (False, "error")])
-def test_a_plan_comes_out_as_it_went_in(plan: Plan, landing: bool, short_budget: str) -> None:
+def test_a_plan_comes_out_as_it_went_in(engine: Engine, plan: Plan, landing: bool, short_budget: str) -> None:
     text = seal(plan, landing=landing, short_budget=short_budget)
     assert is_sealed(text)
-    check_sealed(text, plan.fingerprint)
+    check_sealed(text, engine)
     found, budget = unsealed(text)
     assert found == plan
     assert budget == Budgeting(Budgeting().options if landing else None, short_budget == "error")
     assert unsealed(text)[0] is found  # caches go by the plan's identity
 
 
-def test_the_plan_of_another_vocabulary_names_both(plan: Plan) -> None:
+def test_the_plan_of_another_vocabulary_names_both(engine: Engine, plan: Plan) -> None:
     other = replace(plan, fingerprint="0123456789abcdef")
     with pytest.raises(PlanError) as raised:
-        check_sealed(seal(other), plan.fingerprint)
+        check_sealed(seal(other), engine)
     assert other.fingerprint in str(raised.value)
     assert plan.fingerprint in str(raised.value)
 
 
-def test_only_who_knows_the_key_can_sign(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_who_knows_the_key_can_sign(engine: Engine, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     own = seal(plan)
     monkeypatch.setenv(sealed.KEY, "shared")
     shared = seal(plan)
-    check_sealed(shared, plan.fingerprint)
+    check_sealed(shared, engine)
     unsigned = [
         "guided:",
         "guided:::",
@@ -58,7 +61,16 @@ def test_only_who_knows_the_key_can_sign(plan: Plan, monkeypatch: pytest.MonkeyP
     ]
     for text in unsigned:
         with pytest.raises(PlanError, match="not signed"):
-            check_sealed(text, plan.fingerprint)
+            check_sealed(text, engine)
+
+
+def test_calls_that_begin_with_an_end_are_refused() -> None:
+    markers = ("<|im_start|>", "<|im_end|>", SEP, "<|role_sep|>")
+    plain = make_tiny_guide(markers, special=markers)
+    guide = guided.Guide(plain.model, plain.tokenizer, format=FORMAT)
+    check_sealed(seal(guide.plan(response_format=Choice(("yes", "no")))), guide.engine)
+    with pytest.raises(RequestError, match="vLLM would end the answer there"):
+        check_sealed(seal(guide.plan(tools=TOOLS)), guide.engine)
 
 
 @pytest.mark.parametrize("grammar", [None, "", "root ::= 'a'", "%llguidance {}", {"a": 1}])
