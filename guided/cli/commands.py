@@ -362,6 +362,7 @@ def _plan_of(model: str | None, parts: Any) -> Any:
 
 def _engine(model: str | None) -> tuple[Any, Any]:
     from guided.embedded import model_folder
-    from guided.hf.model.vocabulary import engine_of
+    from guided.hf.model.vocabulary import context_of
 
-    return engine_of(model or model_folder(weights=False))
+    context = context_of(model or model_folder(weights=False))
+    return context.engine, context.format

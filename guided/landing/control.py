@@ -303,7 +303,7 @@ class LandingControl:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is said of the control's own work, besides `Marks.notes`."""
+        """Notes on the control's own work, besides `Marks.notes`."""
         return ()
 
     def note(self, state: GuidanceState, refused: int | None) -> None:

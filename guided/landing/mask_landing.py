@@ -44,7 +44,7 @@ class _Text(NamedTuple):
 
 
 class _Near(NamedTuple):
-    """What is known from a position on, as long as all further tokens are quiet.
+    """The knowledge of a position, good as long as all further tokens are quiet.
 
     ``need``: tokens to the end from here, None where the answer may be cut; ``ways``: tokens tried, with those that do
     the same, and what is needed after them; ``reserve`` is left besides by what stays in the text.

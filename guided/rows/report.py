@@ -1,4 +1,4 @@
-"""What the row of an answer knows of it besides its tokens."""
+"""The report of a row on its answer: all that its tokens do not show."""
 
 from __future__ import annotations
 

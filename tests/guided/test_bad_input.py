@@ -148,7 +148,7 @@ def test_an_unknown_model_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: An
 
 def test_a_name_is_looked_for_once_where_the_hub_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     import guided
-    from guided.hf.model.vocabulary import vocabulary_of
+    from guided.hf.model.vocabulary import context_of
 
     asked: list[str] = []
 
@@ -157,7 +157,7 @@ def test_a_name_is_looked_for_once_where_the_hub_cannot_be_reached(monkeypatch: 
         raise type("ConnectError", (Exception,), {})("Name or service not known")
 
     monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", refuse)
-    for load in (guided.Guide.from_pretrained, vocabulary_of):
+    for load in (guided.Guide.from_pretrained, context_of):
         words = "not a folder, it is not in the hub's cache, and the hub cannot be reached .Name or service not known"
         with pytest.raises(ModelError, match=f"cannot load 'nobody/no-model': it is {words}"):
             load("nobody/no-model")

@@ -12,10 +12,9 @@ from typing import Any
 from grammars.compose.compose import Parts, compose
 from grammars.formats.infer import Inference
 from grammars.plan.plan import Plan
-from grammars.values.format import Format
-from guided.engine.engine import Engine
 from guided.hf.model.hub import check_reachable
-from guided.hf.model.tokenizer import facts_of, first_line, tokenizer_json
+from guided.hf.model.tokenizer import facts_of, first_line
+from guided.hf.model.tokenizer_context import TokenizerContext
 from guided.hf.model.tokenizer_files import HUB_FILES, TokenizerFiles, configurations, is_readable
 from guided.hf.model.tool_rendering import check_tools
 from guided.hf.model.wire_format import format_of, inference_of, inference_of_template, inference_of_tokens
@@ -23,13 +22,13 @@ from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError, ModelError, shown
 from special_tokens.facts import facts_from_config, template_of
 
-__all__ = ["described_vocabulary", "engine_of", "plan_of", "vocabulary_of"]
+__all__ = ["context_of", "described_vocabulary", "plan_of"]
 
 
-def vocabulary_of(name: str | Path) -> tuple[SpecialTokens, Format]:
-    """Return special tokens and wire format of a model, given by name or folder."""
+def context_of(name: str | Path) -> TokenizerContext:
+    """Return the context of a model, by name or folder; a tokenizer that is read from its files encodes no prompts."""
     tokens, tokenizer = _load(name)
-    return tokens, format_of(tokenizer, tokens)
+    return TokenizerContext(tokenizer, tokens, format_of(tokenizer, tokens))
 
 
 def plan_of(name: str | Path, parts: Parts) -> Plan:
@@ -37,17 +36,10 @@ def plan_of(name: str | Path, parts: Parts) -> Plan:
 
     Nothing is compiled, so a grammar that only the engine refuses is not refused here.
     """
-    tokens, tokenizer = _load(name)
-    format = format_of(tokenizer, tokens)
-    plan = compose(parts, tokens=tokens, format=format)
-    check_tools(tokenizer, format, plan, tokens)
+    context = context_of(name)
+    plan = compose(parts, tokens=context.tokens, format=context.format)
+    check_tools(context.tokenizer, context.format, plan, context.tokens)
     return plan
-
-
-def engine_of(name: str | Path) -> tuple[Engine, Format]:
-    """Return engine (with the special tokens, ``engine.tokens``) and wire format of a model by name or folder."""
-    tokens, tokenizer = _load(name)
-    return Engine(tokenizer_json(tokenizer), tokens), format_of(tokenizer, tokens)
 
 
 def described_vocabulary(name: str | Path) -> tuple[SpecialTokens, Inference]:

@@ -222,11 +222,12 @@ def test_generate_shows_the_log_probabilities_that_were_asked_for(run: Any) -> N
 
 def test_check_refuses_a_stop_that_a_plan_would() -> None:
     from guided.embedded import model_folder
-    from guided.hf.model.vocabulary import engine_of
+    from guided.hf.model.vocabulary import context_of
     from guided.inspect.check import check_request
     from special_tokens.errors import RequestError
 
-    engine, format = engine_of(model_folder())
+    context = context_of(model_folder())
+    engine, format = context.engine, context.format
     body = {"messages": [{"role": "user", "content": "x"}], "stop": "\x04"}
     with pytest.raises(RequestError, match=r"stop\[0\]: .*no token holds the bytes 04"):
         check_request(body, tokens=engine.tokens, format=format, engine=engine)

@@ -37,7 +37,7 @@ def row_of(plan: Plan, engine: Engine, max_tokens: int | None) -> RowSequence:
 
 
 def sampled(row: RowSequence, chance: random.Random, most: int) -> list[int]:
-    """What a sampler writes that sees the masks alone."""
+    """The tokens of a sampler that sees the masks alone."""
     tokens: list[int] = []
     while not row.is_done and len(tokens) < most:
         mask = row.token_mask()
@@ -84,7 +84,7 @@ def test_random_schemas_end_within_their_budgets(engine: Engine, seed: int) -> N
 
 
 def free(row: RowSequence, chance: random.Random, most: int) -> list[int]:
-    """What the same sampler writes without a budget, and begins to end by itself."""
+    """The tokens of a sampler that ends by itself."""
     tokens: list[int] = []
     while not row.is_done and len(tokens) < most:
         mask = row.token_mask()

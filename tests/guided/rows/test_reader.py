@@ -48,7 +48,7 @@ def nameless(message: Message) -> Message:
 def read(
     tokens: Sequence[int], plan: RowPlan, engine: Engine, chance: random.Random, report: RowReport, **how: Any
 ) -> tuple[Message, list[Event]]:
-    """What a reader makes of tokens that come in portions."""
+    """The message and the events of tokens that come in portions."""
     reader, events, at = AnswerReader(plan, engine, prompt_tokens=3), list[Event](), 0
     while at < len(tokens):
         size = chance.choice((1, 1, 2, 5, 40))

@@ -93,7 +93,7 @@ def test_a_schema_is_answered_without_torch_and_weights() -> None:
     assert set(json.loads(found["content"])) == {"name", "age"}
     assert found["finish"] == "stop"
     assert found["ok"]
-    assert '"age"' in found["prompt"]  # the model is told
+    assert '"age"' in found["prompt"]  # in the system message
     assert found["prompt"].endswith("<|im_start|>assistant\n")
 
 

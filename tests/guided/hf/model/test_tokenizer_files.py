@@ -15,7 +15,7 @@ import pytest
 from guided.hf.model import vocabulary, wire_format
 from guided.hf.model.tokenizer import facts_of, tokenizer_json
 from guided.hf.model.tokenizer_files import TokenizerFiles, configurations
-from guided.hf.model.vocabulary import described_vocabulary, engine_of, plan_of
+from guided.hf.model.vocabulary import context_of, described_vocabulary, plan_of
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, TemplateError, TokenizerError
 from special_tokens.report import report_of
@@ -163,8 +163,8 @@ def test_templates_in_the_configuration_are_read_by_name(tmp_path: Path) -> None
 def test_a_tokenizer_without_these_files_is_loaded_by_transformers(tmp_path: Path) -> None:
     folder = model(tmp_path)
     (folder / "tokenizer_config.json").unlink()
-    engine, _ = engine_of(folder)
-    assert engine.tokens.vocab_size == engine_of(model(tmp_path / "whole"))[0].tokens.vocab_size
+    engine = context_of(folder).engine
+    assert engine.tokens.vocab_size == context_of(model(tmp_path / "whole")).tokens.vocab_size
 
 
 def test_a_name_is_found_in_the_cache_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_a_name_is_found_in_the_cache_of_the_hub(tmp_path: Path, monkeypatch: py
 )
 def test_damaged_files_are_named(file: str, content: str, match: str, tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match=match):
-        engine_of(model(tmp_path, **{file: content}))
+        context_of(model(tmp_path, **{file: content}))
 
 
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {}}}}}
