@@ -48,8 +48,10 @@ def _unsupported(why: str) -> UnsupportedVllm:
 
 try:
     from vllm import plugins
+    from vllm.config import ModelConfig, SchedulerConfig, VllmConfig
     from vllm.exceptions import VLLMClientError as ClientError
     from vllm.exceptions import VLLMValidationError as ValidationError
+    from vllm.outputs import CompletionOutput, RequestOutput
     from vllm.sampling_params import RequestOutputKind as OutputKind
     from vllm.sampling_params import SamplingParams, StructuredOutputsParams
     from vllm.tokenizers import cached_tokenizer_from_config as tokenizer_of
@@ -78,10 +80,20 @@ _PARAMETERS: tuple[tuple[Callable[..., Any], str], ...] = (
         " max_tokens stop_token_ids detokenize structured_outputs output_kind",
     ),
 )
-#: A class, and attributes of its objects that are read or set.
-_ATTRIBUTES = (
+#: A class, and attributes of its objects that are read, called or set.
+_ATTRIBUTES: tuple[tuple[Any, str], ...] = (
     (Manager, "backend vllm_config tokenizer executor _use_async_grammar_compilation"),
     (Request, "request_id sampling_params structured_output_request prompt_token_ids max_tokens stop_reason"),
+    (Request, "is_finished num_output_tokens"),
+    (StructuredOutputRequest, "grammar reasoning_ended"),
+    (AsyncLLM, "vllm_config"),
+    (VllmConfig, "model_config scheduler_config num_speculative_tokens"),
+    (ModelConfig, "tokenizer tokenizer_revision skip_tokenizer_init runner_type hf_config max_model_len"),
+    (ModelConfig, "is_diffusion get_vocab_size generation_config override_generation_config"),
+    (ModelConfig, "try_get_generation_config"),
+    (SchedulerConfig, "async_scheduling max_num_seqs"),
+    (RequestOutput, "outputs num_cached_tokens"),
+    (CompletionOutput, "index token_ids logprobs finish_reason stop_reason"),
 )
 _METHODS = {"accept_tokens", "validate_tokens", "rollback", "fill_bitmask", "is_terminated", "reset"}
 
@@ -107,10 +119,15 @@ def _changed() -> Iterator[str]:
         if missing:
             yield f"{function.__qualname__} without {', '.join(sorted(missing))}"
     for cls, names in _ATTRIBUTES:
-        for name in set(names.split()) - set(cls.__init__.__code__.co_names):
+        known = {*dir(cls), *getattr(cls, "__dataclass_fields__", ()), *_set_at_first(cls)}
+        for name in sorted(set(names.split()) - known):
             yield f"{cls.__name__} without {name}"
-    for name in ("is_finished", "num_output_tokens"):
-        if not hasattr(Request, name):
-            yield f"Request without {name}"
     if Grammar.__abstractmethods__ != _METHODS:
         yield f"{Grammar.__name__} with other methods"
+
+
+def _set_at_first(cls: Any) -> Iterator[str]:
+    """Yield the names in the code that makes an object, the attributes that it sets among them."""
+    for name in ("__init__", "__post_init__"):
+        code = getattr(getattr(cls, name, None), "__code__", None)
+        yield from code.co_names if code is not None else ()
