@@ -73,7 +73,7 @@ build/vllm/.installed: pyproject.toml
 	$(VLLM_BIN)/python -m pip install --quiet --no-deps $(EMBEDDED)
 	@touch $@
 
-test-vllm: build/vllm/.installed  ## vLLM with guided inside, live (half an hour; 3.5 GB are installed)
+test-vllm: build/vllm/.installed  ## vLLM with guided inside, live (a quarter of an hour; 3.5 GB are installed)
 	$(VLLM_BIN)/python -m pytest -m 'slow or not slow' tests/guided/vllm
 
 lint: $(STAMP)
