@@ -100,7 +100,7 @@ def watched() -> Iterator[dict[str, int]]:
 
     def taking(self: Any, *args: Any) -> None:
         take(self, *args)
-        memory = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in self._found.values()}
+        memory = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in self._states.values()}
         held["states"] = max(held["states"], sum(memory.values()))
 
     def computed(*args: Any) -> Any:

@@ -5,10 +5,10 @@ from pathlib import Path as _Path
 import special_tokens as _special_tokens
 
 # As `guided.shadowing`, which runs before this where guided is imported.
-_found, _own = _Path(str(_special_tokens.__file__)), _Path(__file__).parent.parent / "special_tokens" / "__init__.py"
-if _own.exists() and not (_found.exists() and _found.samefile(_own)):
+_path, _ours = _Path(str(_special_tokens.__file__)), _Path(__file__).parent.parent / "special_tokens" / "__init__.py"
+if _ours.exists() and not (_path.exists() and _path.samefile(_ours)):
     raise ImportError(
-        f"{_found} hides the package 'special_tokens' of guided ({_own}): rename it, or take its folder off sys.path",
+        f"{_path} hides the package 'special_tokens' of guided ({_ours}): rename it, or take its folder off sys.path",
         name="special_tokens",
-        path=str(_found),
+        path=str(_path),
     )

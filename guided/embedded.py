@@ -73,10 +73,9 @@ def load(*, progress: Progress | None = None) -> tuple[Any, Any]:
 def model_folder(*, progress: Progress | None = None, weights: bool = True) -> Path:
     """Return the folder of the converted model; convert first if it is missing or incomplete.
 
-    With ``weights=False`` the contents of the weights' file are not looked at, which takes most of the time.
-
-    Of two processes that start at once, one converts and the other waits.  Raises `EmbeddedModelError` when the
-    package is missing or the cache folder is not writable.
+    ``weights=False`` leaves out the checksum of the weights, half a gigabyte, which takes most of the time.  Of two
+    processes that start at once, one converts and the other waits.  Raises `EmbeddedModelError` when the package is
+    missing or the cache folder is not writable.
     """
     say = progress or (lambda text: print(text, file=sys.stderr, flush=True))
     source = _source()
@@ -163,8 +162,8 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _checksums(folder: Path, *, but: str = "") -> dict[str, str]:
-    paths = sorted(path for path in folder.iterdir() if path.name not in (_MANIFEST, but))
+def _checksums(folder: Path, *, skip: str = "") -> dict[str, str]:
+    paths = sorted(path for path in folder.iterdir() if path.name not in (_MANIFEST, skip))
     return {path.name: _sha256(path) for path in paths}
 
 
@@ -174,13 +173,13 @@ def _sha256(path: Path) -> str:
 
 
 def _is_whole(folder: Path, *, weights: bool = True) -> bool:
-    """Whether every file of the manifest exists with its checksum; of the weights (half a gigabyte) only if asked."""
+    """Whether every file of the manifest exists with its checksum; that of the weights is read only if asked."""
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         files = dict(manifest["files"])
         if not weights and (folder / _WEIGHTS).is_file():
             del files[_WEIGHTS]
-        checksums = _checksums(folder, but="" if weights else _WEIGHTS)
+        checksums = _checksums(folder, skip="" if weights else _WEIGHTS)
         return bool(manifest["version"] == _VERSION and files == checksums)
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -192,7 +191,7 @@ def _lock(path: Path, say: Progress) -> Iterator[None]:
     with path.open("a+") as file:
         try:
             import fcntl
-        except ImportError:  # no such locks on Windows: the last rename wins, which is complete as well
+        except ImportError:  # Windows: each process converts, and the last one's folder, complete as well, stays
             yield
             return
         waited = False

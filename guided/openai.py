@@ -169,15 +169,15 @@ def end_of(message: Message) -> dict[str, Any]:
 def usage_object(messages: Sequence[Message]) -> dict[str, Any]:
     """Return the usage of the answers to one prompt together."""
     used = [message.usage for message in messages]
-    prompt, written = used[0].prompt_tokens, sum(one.completion_tokens for one in used)
-    drafted, accepted = sum(one.drafted_tokens for one in used), sum(one.accepted_tokens for one in used)
+    prompt, written = used[0].prompt_tokens, sum(usage.completion_tokens for usage in used)
+    drafted, accepted = sum(usage.drafted_tokens for usage in used), sum(usage.accepted_tokens for usage in used)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": written,
         "total_tokens": prompt + written,
         "prompt_tokens_details": {"cached_tokens": used[0].cached_tokens},
         "completion_tokens_details": {
-            "reasoning_tokens": sum(one.reasoning_tokens for one in used),
+            "reasoning_tokens": sum(usage.reasoning_tokens for usage in used),
             "accepted_prediction_tokens": accepted,
             "rejected_prediction_tokens": drafted - accepted,
         },
@@ -214,7 +214,7 @@ def logprobs_object(logprobs: Sequence[TokenLogprob] | None, token_bytes: TokenB
         data = token_bytes(token)
         return {"token": data.decode("utf-8", "replace"), "bytes": list(data), "logprob": max(logprob, -9999.0)}
 
-    def whole(one: TokenLogprob) -> dict[str, Any]:
-        return entry(one.token_id, one.logprob) | {"top_logprobs": [entry(*pair) for pair in one.top]}
+    def whole(position: TokenLogprob) -> dict[str, Any]:
+        return entry(position.token_id, position.logprob) | {"top_logprobs": [entry(*pair) for pair in position.top]}
 
-    return {"content": [whole(one) for one in logprobs], "refusal": None}
+    return {"content": [whole(position) for position in logprobs], "refusal": None}

@@ -1,31 +1,8 @@
-"""All exceptions that the three packages raise on purpose, in one class hierarchy.
+"""All exceptions that the three packages raise on purpose, in one class hierarchy; ``guided`` exports them.
 
-::
-
-    GuidedError                     root; carries .place, .expected and .hint
-    |-- RequestError                the request is at fault (a server answers 400); also a ValueError
-    |   |-- ContextExceeded         prompt or token limit do not fit the context
-    |   |-- SchemaError             a JSON schema; .pointer is the place in it
-    |   |-- GrammarError            a regex, choice, Lark grammar or structural tag; .line and .column if known
-    |   `-- ToolError               a tool, a tool choice, or an argument that cannot be written
-    |-- ModelError                  the model is at fault: tokenizer, chat template, weights, embedded model
-    |   |-- TokenizerError
-    |   |-- TemplateError
-    |   `-- EmbeddedModelError
-    |-- PlanError                   a plan does not fit the rows, the tokenizer or the prompt; also a ValueError
-    |   `-- WireError               bytes that are not a plan
-    |       |-- NotMsgpack
-    |       |-- UnknownVersion
-    |       `-- MalformedPlan
-    |-- AnswerError                 an answer is not what was asked for: cut, or against its schema
-    |   `-- ParseError              the Python type of a response format or tool refuses it; also a ValueError
-    `-- GuidanceError               the engine or guided failed while a row was generated; that row ends
-        |-- MatcherFailed           the matcher reported an error
-        |   `-- TokenRefused        a token was chosen that the grammar does not allow
-        `-- LimitExceeded           a limit of llguidance or of guided was reached
-
-Each class says who is at fault and what to do next.  The classes live in the package that imports none of the others,
-so that all three can raise them; ``guided`` exports them.
+The first level says who is at fault: the request (`RequestError`), the model (`ModelError`), a plan (`PlanError`), an
+answer (`AnswerError`), or the engine or guided in one row (`GuidanceError`).  The classes live in the package that
+imports none of the others, so that all three can raise them.
 """
 
 from __future__ import annotations
@@ -59,14 +36,14 @@ __all__ = [
 ]
 
 #: At most this many characters of a caller's value appear in a message.
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 
 #: At most this many characters of each part of an error appear in its text.
-_MOST_TEXT = 2_000
+_MAX_TEXT = 2_000
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}... ({len(text):,} characters)"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}... ({len(text):,} characters)"
 
 
 def shown(value: object) -> str:
@@ -74,13 +51,13 @@ def shown(value: object) -> str:
 
     ``repr`` itself fails for integers of thousands of digits, for deep nesting and for some foreign classes.
     """
-    if isinstance(value, str) and len(value) > _MOST_SHOWN:
-        return f"{value[:_MOST_SHOWN]!r}... ({len(value):,} characters)"
+    if isinstance(value, str) and len(value) > _MAX_SHOWN:
+        return f"{value[:_MAX_SHOWN]!r}... ({len(value):,} characters)"
     try:
         text = repr(value)
     except Exception:
         return f"<{type(value).__name__}>"
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
 class GuidedError(Exception):

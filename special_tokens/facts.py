@@ -132,7 +132,7 @@ def template_of(path: Path) -> str:
         message = f"byte {error.start} is not valid UTF-8"
         raise TemplateError(message, place=str(path), expected="text in UTF-8") from None
     except OSError as error:
-        raise TemplateError(f"cannot read the file: {error.strerror}", place=str(path)) from None
+        raise TemplateError(f"cannot read it: {error.strerror}", place=str(path), expected="a text file") from None
 
 
 def json_object(path: Path) -> dict[str, Any]:
@@ -142,9 +142,9 @@ def json_object(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise TokenizerError(f"not valid JSON: {error}", place=str(path)) from None
+        raise TokenizerError(f"not valid JSON: {error}", place=str(path), expected="a JSON object") from None
     if not isinstance(data, dict):
-        raise TokenizerError("not a JSON object", place=str(path))
+        raise TokenizerError(f"JSON of type {type(data).__name__}", place=str(path), expected="a JSON object")
     return data
 
 

@@ -47,7 +47,7 @@ def load_family(text: str, *, place: str) -> Family:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ModelError(f"not valid TOML: {error}", place=place) from None
+        raise ModelError(f"not valid TOML: {error}", place=place, expected="a family as TOML") from None
     unknown = sorted(set(data) - _KEYS)
     if unknown:
         raise ModelError(f"unknown key {shown(unknown[0])}", place=place, expected=", ".join(sorted(_KEYS)))

@@ -301,7 +301,7 @@ class SpecialTokens:
 
     @cached_property
     def looks_like_end(self) -> tuple[AddedToken, ...]:
-        """Added tokens that look like an end of turn but are none of this model; generation never stops at them."""
+        """Added tokens that look like an end of turn but do not end this model's; generation never stops at them."""
         ends = set(self.end_ids)
         return tuple(t for t in self.added.values() if t.id not in ends and _LOOKS_LIKE_END.search(t.text))
 

@@ -26,7 +26,7 @@ _SECTION_WORDS: Mapping[str, tuple[str, ...]] = {
     "generation prompt": ("add_generation_prompt",),
 }
 #: At most this many tokens of a category are printed; the others are counted.
-_SHOWN = 12
+_MAX_SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ def report_text(report: TokensReport) -> str:
     for category, tokens in report.categories.items():
         if tokens:
             out += ["", f"{category} ({len(tokens)})"]
-            out += _rows((str(i), repr(text), source) for i, text, source in tokens[:_SHOWN])
-            out += [f"  ... and {len(tokens) - _SHOWN} more"] if len(tokens) > _SHOWN else []
+            out += _rows((str(i), repr(text), source) for i, text, source in tokens[:_MAX_SHOWN])
+            out += [f"  ... and {len(tokens) - _MAX_SHOWN} more"] if len(tokens) > _MAX_SHOWN else []
     if report.looks_like_end:
         out += [
             "",

@@ -15,7 +15,7 @@ _SPARE = re.compile(r"(?i)unused|reserved|extra|placeholder|special_\d|spare")
 
 
 def spare_tokens(tokens: SpecialTokens) -> tuple[str, ...]:
-    """Return the texts of all markers, by id, that are no end, no role, no named token and not in the template."""
+    """Return the texts of all markers, by id, other than ends, roles, named tokens and those in the template."""
     used = {end.text for end in tokens.ends} | {marker.text for marker in tokens.roles.values()}
     used |= set(tokens.facts.named.values())
     template = tokens.facts.chat_template

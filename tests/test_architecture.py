@@ -35,7 +35,7 @@ ALLOWED = {
     | {"tokenizers", "huggingface_hub", "typing_extensions"},
     "guided.embedded": {"special_tokens", "torch", "transformers"},
     "guided.cli": {"special_tokens", "grammars", "torch", "typer", "rich", "pydantic"},
-    "guided.serve": {"special_tokens", "grammars", "starlette", "uvicorn", "prometheus_client"},
+    "guided.serve": {"special_tokens", "grammars", "starlette", "uvicorn", "prometheus_client", "opentelemetry"},
     "guided.vllm": {"special_tokens", "grammars", "vllm", "torch", "starlette"},
     "guided.validation": {"special_tokens", "grammars", "jsonschema", "jsonschema_specifications", "referencing"},
     "guided.output": {"special_tokens", "grammars", "typing_extensions"},

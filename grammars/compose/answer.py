@@ -1,8 +1,7 @@
 """The grammar of the answer after reasoning: free text, tool calls, the response format, and their ends.
 
-Free text in front of calls ends in one of two ways.  Where the calls open with a token, text cannot contain it, and
-the token is the border.  Where they open with characters, the text's lexeme ends with them: it is everything up to
-the first of these openings.
+Free text in front of calls ends in one of two ways.  Calls that open with a token: text cannot contain it, so the token
+is the border.  Calls that open with characters: text and opening are one lexeme, which ends at the first opening.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from grammars.compose.response import ResponsePart
 from grammars.compose.strip_prefix import strip_prefix
@@ -44,13 +44,23 @@ __all__ = ["Answer"]
 _NOT_BLANK = Pattern(r"(?s:\s*\S.*)")
 
 
+class _Triggers(NamedTuple):
+    """The triggers of calls: whether one is a token, those that begin with characters and go on with a token, and
+    those of characters alone.
+    """
+
+    has_token: bool
+    mixed: list[str]
+    literal: list[str]
+
+
 @dataclass(frozen=True)
 class Answer:
     """The answer of one plan.
 
-    ``end`` returns the node that ends a region; ``must_call`` allows nothing but calls.  ``ends_by_trigger``: the token
-    that opens calls also ends an answer, so that calls differ from an end only at the very beginning.  ``separators``
-    are such tokens where the answer has other ends too: one of them after text ends it, unless a call follows.
+    ``end`` returns the node that ends a region; ``must_call`` allows nothing but calls.  ``ends_by_trigger``: a token
+    that opens calls also ends answers, so calls are possible only before any text.  ``separators`` are such tokens if
+    the answer has other end tokens as well: after text, one of them begins calls or else ends the answer.
     """
 
     content: ContentFormat
@@ -62,17 +72,17 @@ class Answer:
     ends_by_trigger: bool = False
     separators: tuple[int, ...] = ()
 
-    def node(self, lead: str = "", *, after_reasoning: bool = False) -> Node:
-        """Return the whole answer; ``lead`` is the white space between reasoning and it."""
+    def node(self, space: str = "", *, after_reasoning: bool = False) -> Node:
+        """Return the whole answer; ``space`` is the white space between reasoning and it."""
         options: list[Node] = []
         if self.response is not None and not self.must_call:
-            options.append(seq(lead, self._response()))
+            options.append(seq(space, self._response()))
         if self.section is not None and (self.response is not None or self.must_call):
-            options.append(seq(lead, self._calls_at_once()))
+            options.append(seq(space, self._calls_at_once()))
         elif self.section is not None:
-            options += self._text_or_calls(lead, after_reasoning)
+            options += self._text_or_calls(space, after_reasoning)
         elif self.response is None:
-            options.append(seq(self._framed_lead(lead), self._text(after_reasoning, ())))
+            options.append(seq(self._framed_space(space), self._text(after_reasoning, ())))
         return alt(*options)
 
     def calls(self) -> Node:
@@ -98,59 +108,60 @@ class Answer:
         gap = self.markers.node(self.section.form.gap_without_text)
         return seq(gap, self.section.node, self.end(RegionName.TOOL_CALLS))
 
-    def _framed_lead(self, lead: str) -> str:
-        """The white space after reasoning; free text without a frame of its own may begin with it anyway."""
-        return lead if self.content.start else ""
+    def _framed_space(self, space: str) -> str:
+        """The white space before free text in a frame; without a frame the text itself may begin with it."""
+        return space if self.content.start else ""
 
-    def _text(self, required: bool, barred: Sequence[str]) -> Node:
-        """An answer's text, which contains none of ``barred``, and its end."""
+    def _text(self, not_blank: bool, excluded: Sequence[str]) -> Node:
+        """An answer's text, which contains none of ``excluded``, and its end."""
         start, end = self.markers.node(self.content.start), self.end(RegionName.CONTENT)
         closing = self.markers.node(self.content.end)
         is_token = bool(self.content.end) and isinstance(self.markers.pieces(self.content.end)[0], int)
-        if self.content.end and not (is_token and barred):
+        if self.content.end and not (is_token and excluded):
             return seq(start, Rule("content", ended(ALL, self.content.end, self.markers), region="content"), end)
-        if not barred:
-            return seq(start, Rule("content", self.markers.any_text(not_blank=required), region="content"), end)
-        some = _NOT_BLANK if required else ANY_TEXT
+        if not excluded:
+            return seq(start, Rule("content", self.markers.any_text(not_blank=not_blank), region="content"), end)
+        text = _NOT_BLANK if not_blank else ANY_TEXT
         if self.section is not None and self.section.opens_at_start and not self.content.start:
-            whole = Lexeme("content", And((some, Not(_beginning(barred)))))
-            content = self.markers.with_tags(whole, ANY_TEXT)
+            lexeme = Lexeme("content", And((text, Not(_beginning(excluded)))))
+            content = self.markers.with_tags(lexeme, ANY_TEXT)
         else:
-            whole = Lexeme("content", And((some, Not(_containing(barred)))))
-            content = self.markers.with_tags(whole, self._text_without(barred))
+            lexeme = Lexeme("content", And((text, Not(_containing(excluded)))))
+            content = self.markers.with_tags(lexeme, self._text_without(excluded))
         return seq(start, Rule("content", content, region="content"), closing, end)
 
-    def _text_or_calls(self, lead: str, required: bool) -> Iterable[Node]:
+    def _text_or_calls(self, space: str, not_blank: bool) -> Iterable[Node]:
         assert self.section is not None
         if self.content.start:
             ended_by = [
                 text for text in self.section.triggers_after_text if isinstance(self.markers.pieces(text)[0], str)
             ]
-            yield seq(lead, self._lead_text(), self._text(required, ended_by))
+            yield seq(space, self._lead_text(), self._text(not_blank, ended_by))
             gap = self.markers.node(self.section.form.gap_without_text)
-            yield seq(lead, self._lead_text(), gap, self.calls())
+            yield seq(space, self._lead_text(), gap, self.calls())
             if self.section.triggers_after_text:
-                yield seq(lead, self.markers.node(self.content.start), alt(*self._text_then_calls(ended_by)))
+                yield seq(space, self.markers.node(self.content.start), alt(*self._text_then_calls(ended_by)))
             return
-        tokens, mixed, literal = self._triggers()
-        yield self._text(required or self.ends_by_trigger, literal)
+        triggers = self._triggers()
+        literal = triggers.literal
+        yield self._text(not_blank or self.ends_by_trigger, literal)
         if self.separators and self.section.form.text_before:
-            over = seq(alt(*(token(i, "separator") for i in self.separators)), self.end(RegionName.TOOL_CALLS))
+            separated_end = seq(alt(*(token(i, "separator") for i in self.separators)), self.end(RegionName.TOOL_CALLS))
             text = self.markers.any_text(not_blank=True)
-            yield seq(Rule("lead", text, region="content"), alt(self.calls(), over))
+            yield seq(Rule("lead", text, region="content"), alt(self.calls(), separated_end))
         if not self.section.form.text_before or self.ends_by_trigger:
-            white = self.section.form.gap_without_text
-            if tokens:
-                yield seq(lead, self.markers.node(white), self.calls())
-            yield from (self._opened(lead + white, trigger) for trigger in (*mixed, *literal))
+            white_space = self.section.form.gap_without_text
+            if triggers.has_token:
+                yield seq(space, self.markers.node(white_space), self.calls())
+            yield from (self._opened(space + white_space, trigger) for trigger in (*triggers.mixed, *literal))
             return
-        if tokens:
+        if triggers.has_token:
             text = self._text_without(literal)
             yield seq(Rule("lead", self.markers.with_tags(text, text), region="content"), self.calls())
-        yield from (seq(text, self._calls_after(opening)) for opening, text in self._leads(mixed, literal))
+        yield from (seq(text, self._calls_after(opening)) for opening, text in self._leads(triggers.mixed, literal))
 
     def _text_then_calls(self, ended_by: Sequence[str]) -> Iterable[Node]:
-        """Text in the answer's own frame, which nothing but the gap and a call's opening (``ended_by``) ends."""
+        """Text in the answer's own frame and calls after it; ``ended_by`` are the gap and opening that end the text."""
         assert self.section is not None
         gap = self.section.form.gap
         if not ended_by:
@@ -159,26 +170,27 @@ class Answer:
             yield seq(Rule("lead", text, region="content"), self._calls_after(opening.removeprefix(gap)))
 
     def _leads(self, mixed: Sequence[str], literal: Sequence[str]) -> Iterable[tuple[str, Node]]:
-        """The first characters of calls that open with characters, and text that ends with them."""
+        """For each trigger that begins with characters: these characters, and a text that ends with them."""
         for trigger in mixed:  # the token after the first characters is the border, so text may contain those
-            head = self._head(trigger)
-            yield head, Lexeme("lead", seq(self._text_without(literal), Text(head)))
+            opening = self._first_characters(trigger)
+            yield opening, Lexeme("lead", seq(self._text_without(literal), Text(opening)))
         for trigger in literal:
             others = [other for other in literal if other != trigger]
             tag = self.markers.tag
             tagged = repeat(seq(self._text_without(literal), tag)) if tag is not None else seq()
             yield trigger, seq(tagged, Until("lead", self._text_without(others), Text(trigger)))
 
-    def _opened(self, lead: str, trigger: str) -> Node:
-        """Calls that open with characters, where text is allowed too: one lexeme, so that the text's is not longer."""
-        head = self._head(trigger)
-        return seq(Text(lead + head), self._calls_after(head))
+    def _opened(self, space: str, trigger: str) -> Node:
+        """Calls that open with characters, where text is allowed too."""
+        # White space and opening are one lexeme: the engine takes the longest, which else would be that of the text.
+        opening = self._first_characters(trigger)
+        return seq(Text(space + opening), self._calls_after(opening))
 
-    def _head(self, trigger: str) -> str:
-        """The characters at the beginning of a trigger."""
-        head = self.markers.pieces(trigger)[0]
-        assert isinstance(head, str)
-        return head
+    def _first_characters(self, trigger: str) -> str:
+        """The characters before the first token of a trigger."""
+        opening = self.markers.pieces(trigger)[0]
+        assert isinstance(opening, str)
+        return opening
 
     def _calls_after(self, opening: str) -> Node:
         """Calls whose first characters, ``opening``, are written already."""
@@ -193,34 +205,34 @@ class Answer:
         text = Rule("lead", ended(ALL, self.content.lead_end, self.markers, name="lead"), region="content")
         return opt(seq(self.markers.node(self.content.lead_start), text))
 
-    def _triggers(self) -> tuple[bool, list[str], list[str]]:
-        """Whether a token opens calls; the triggers of text and then a token; the triggers of text alone."""
+    def _triggers(self) -> _Triggers:
         assert self.section is not None
         pieces = {trigger: self.markers.pieces(trigger) for trigger in self.section.triggers}
         literal = [trigger for trigger, parts in pieces.items() if not any(isinstance(p, int) for p in parts)]
         mixed = [t for t, parts in pieces.items() if t not in literal and isinstance(parts[0], str)]
-        return len(literal) + len(mixed) < len(pieces), mixed, literal
+        return _Triggers(len(literal) + len(mixed) < len(pieces), mixed, literal)
 
-    def _text_without(self, barred: Sequence[str]) -> Node:
-        """Text, as one lexeme, that contains none of ``barred``."""
-        if not barred:
+    def _text_without(self, excluded: Sequence[str]) -> Node:
+        """Text, as one lexeme, that contains none of ``excluded``."""
+        if not excluded:
             return ANY_TEXT
-        return Lexeme("text", And((ANY_TEXT, Not(_containing(barred)))))
+        return Lexeme("text", And((ANY_TEXT, Not(_containing(excluded)))))
 
     def _then_end(self, calls: Node) -> Node:
-        """Calls and their end, or the text and the calls that follow them where the family writes any."""
+        """Calls and their end; where the family writes text after calls, also that text and more calls."""
         assert self.section is not None
         end, node = self.end(RegionName.TOOL_CALLS), self.section.node
         if not self.section.form.text_after or not self._may_talk:
             return seq(calls, end)
-        tokens, mixed, literal = self._triggers()
+        triggers = self._triggers()
+        literal = triggers.literal
         text = self.markers.with_tags(self._text_without(literal), self._text_without(literal))
         options = [end, seq(Rule("content", text, region="content"), self.end(RegionName.CONTENT))]
         if self.section.max_calls == 1:
             return seq(calls, alt(*options))
-        if tokens:
+        if triggers.has_token:
             options.append(seq(Rule("content", text, region="content"), node, Ref("more")))
-        for opening, lead in self._leads(mixed, literal):
+        for opening, lead in self._leads(triggers.mixed, literal):
             options.append(seq(lead, Rule("calls", strip_prefix(node, (opening,)), region="tool_calls"), Ref("more")))
         return seq(calls, Group("after", Ref("more"), {"more": RuleDef(alt(*options))}))
 

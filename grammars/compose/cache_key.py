@@ -21,7 +21,7 @@ def cache_key(parts: Parts) -> Hashable | None:
     """Return the key of ``parts``; None where a value in them can be compared neither by content nor by identity."""
     objects: list[Any] = []
 
-    def known(value: Any) -> Any:
+    def encode(value: Any) -> Any:
         if isinstance(value, type) or callable(value) or hasattr(value, "__origin__"):
             objects.append(value)
             return msgpack.ExtType(1, len(objects).to_bytes(4, "big"))
@@ -38,7 +38,7 @@ def cache_key(parts: Parts) -> Hashable | None:
         raise TypeError(type(value).__name__)
 
     try:
-        data: bytes = msgpack.packb([getattr(parts, name) for name in _FIELDS], default=known, strict_types=True)
+        data: bytes = msgpack.packb([getattr(parts, name) for name in _FIELDS], default=encode, strict_types=True)
         key = (data, *objects)
         hash(key)
     except (TypeError, ValueError, OverflowError, RecursionError):

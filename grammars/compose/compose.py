@@ -306,7 +306,7 @@ class _Composer:
         answer = reasoned = Rule("answer", writer.node(opening))
         if part.mode in ("required", "optional"):
             reasoned = Rule("answer", writer.node(part.lead, after_reasoning=True))
-        fresh, inside = seq(part.block or EMPTY, reasoned), seq(part.rest or EMPTY, reasoned)
+        fresh, inside = seq(part.block or EMPTY, reasoned), seq(part.continuation or EMPTY, reasoned)
         if section is not None and part.open is not None:
             calls = writer.calls()
             fresh, inside = alt(fresh, seq(part.open, calls)), alt(inside, seq(self.markers.any_text(), calls))

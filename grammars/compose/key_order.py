@@ -20,19 +20,19 @@ _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLES = ("items", "additionalProperties", "if", "then", "else")
 
 
-def in_order(schema: Any, spelling: Spelling, wanted: JsonSchema) -> tuple[Any, Spelling]:
-    """Return the schema with its keys in the wanted order, and the spelling that writes it.
+def in_order(schema: Any, spelling: Spelling, constraint: JsonSchema) -> tuple[Any, Spelling]:
+    """Return the schema with its keys in the order of ``constraint``, and the spelling with its separators.
 
     Raises `RequestError` for a wrong order or wrong separators, and for a key that no object of the schema lists.
     """
-    if wanted.separators == "compact":
+    if constraint.separators == "compact":
         spelling = replace(spelling, item_separator=",", key_separator=":", max_whitespace=0)
-    elif wanted.separators != "family":
+    elif constraint.separators != "family":
         raise RequestError(
-            f"{shown(wanted.separators)} is not possible", place=f"{RESPONSE_FORMAT}.separators",
+            f"{shown(constraint.separators)} is not a choice", place=f"{RESPONSE_FORMAT}.separators",
             expected="family or compact",
         )  # fmt: skip
-    order = wanted.key_order
+    order = constraint.key_order
     if isinstance(order, str) and order in ("schema", "any"):
         return schema, replace(spelling, any_order=order == "any")
     if isinstance(order, str) or not isinstance(order, Sequence) or not all(isinstance(key, str) for key in order):
@@ -53,7 +53,7 @@ def in_order(schema: Any, spelling: Spelling, wanted: JsonSchema) -> tuple[Any, 
 
 
 def _ordered(schema: Any, first: tuple[str, ...], listed: set[str]) -> Any:
-    """The schema with the keys ``first`` in front of the other properties of each object; ``listed`` gets all."""
+    """The schema with the keys ``first`` before the other properties of each object; adds all keys to ``listed``."""
     if not isinstance(schema, Mapping):
         return schema
     out = dict(schema)

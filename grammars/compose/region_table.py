@@ -1,17 +1,4 @@
-"""The table of regions of one plan: which marker leads from which region to which, and the framing next to it.
-
-====== ==================================================================================================
-number region
-====== ==================================================================================================
-0      before reasoning, or the answer itself
-1      reasoning
-2      the answer after it
-3      tool calls
-4      after calls
-5      the answer inside its own frame (harmony's final channel)
-6      text before calls inside its own frame (harmony's preamble)
-====== ==================================================================================================
-"""
+"""The table of regions of one plan: which marker leads from which region to which, and the framing next to it."""
 
 from __future__ import annotations
 
@@ -28,6 +15,8 @@ from grammars.values.format import Format, ToolCallFormat
 __all__ = ["AFTER_REASONING", "BEFORE_REASONING", "REASONING", "region_table"]
 
 _MESSAGE = "<|message|>"
+#: The numbers of the regions.  ``BEFORE_REASONING`` is the answer itself where nothing is reasoned; ``FRAMED`` is the
+#: answer inside its own frame (harmony's final channel), ``LEAD`` text before calls inside its own (its preamble).
 BEFORE_REASONING, REASONING, AFTER_REASONING, CALLS, AFTER_CALLS, FRAMED, LEAD = range(7)
 
 
@@ -44,7 +33,7 @@ def region_table(
         into_reasoning = (_exit(form.start, REASONING, markers),)
         out_of_reasoning = (_exit(form.end, AFTER_REASONING, markers),)
         is_token = isinstance(out_of_reasoning[0].trigger[0], int)
-        if is_token and form.empty.strip() == form.end.strip():  # its end alone says that there is none
+        if is_token and form.empty.strip() == form.end.strip():  # the end marker alone means: no reasoning
             into_reasoning += out_of_reasoning
         if form.ends_by_call:
             out_of_reasoning += into_calls

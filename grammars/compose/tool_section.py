@@ -23,6 +23,8 @@ from special_tokens.errors import ModelError, shown
 
 __all__ = ["ToolSection", "with_text_after_calls"]
 
+_LEAVE_OUT = "leave text_after_calls out"
+
 
 def with_text_after_calls(format: Format, allowed: bool | None) -> Format:
     """Return the format in which text may follow calls, or may not; None leaves the family's own habit.
@@ -33,11 +35,11 @@ def with_text_after_calls(format: Format, allowed: bool | None) -> Format:
         return format
     form, place = format.tool_calls, "text_after_calls"
     if not isinstance(allowed, bool):
-        raise ModelError(f"{shown(allowed)} is not possible", place=place, expected="true, false or nothing")
+        raise ModelError(f"{shown(allowed)} is not a switch", place=place, expected="true, false or nothing")
     if form is None:
-        raise ModelError("the tool-call format of this model is not known", place=place)
+        raise ModelError("the tool-call format of this model is not known", place=place, hint=_LEAVE_OUT)
     if allowed and (format.content.start or not _end_marker(form)):
-        raise ModelError("in this model's format nothing but the end of the turn follows a call", place=place)
+        raise ModelError("this model ends its turn after a call", place=place, expected="false", hint=_LEAVE_OUT)
     return replace(format, tool_calls=replace(form, text_after=allowed))
 
 

@@ -95,4 +95,4 @@ def _record(kind: type[T], data: Mapping[str, Any], place: str) -> T:
     try:
         return kind(**data)
     except TypeError as error:
-        raise ModelError(str(error), place=place) from None
+        raise ModelError(str(error), place=place, expected=", ".join(sorted(field_names))) from None

@@ -1,13 +1,8 @@
 """Infer a model's wire format from all available evidence, the strongest first.
 
-1. an explicit override;
-2. the tokenizer's ``response_template``;
-3. sample conversations rendered by the chat template, and the words and markers of its text;
-4. family data;
-5. the vocabulary: well-known reasoning markers;
-6. the fallback: tools are described in the prompt, calls are JSON between tags, as plain text.
-
-Pure functions of a callable that renders and of the registry of special tokens.
+An explicit override; the tokenizer's ``response_template``; sample conversations rendered by the chat template, and
+the words and markers of its text; family data; well-known reasoning markers of the vocabulary; the fallback, in which
+tools are described in the prompt and calls are JSON between tags, as plain text.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from grammars.values.format import Ends
 
 __all__ = ["CallEnds", "ContentEnds", "call_ends", "content_ends", "not_ends"]
 
-_LONGEST = 24  # characters of an end that is not a marker
+_MAX_LENGTH = 24  # characters of an end that is not a marker
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def content_ends(turn: Turn | None, header: str, opening: str, inside: Sequence[
         after = units.markers(turn.inner.split(markers[0], 1)[-1]) if markers[0] in turn.inner else []
         return ContentEnds(markers[0], inner, is_role, after[0] if after else "")
     word = turn.last.strip()
-    return ContentEnds(word if 0 < len(word) <= _LONGEST else "", "")
+    return ContentEnds(word if 0 < len(word) <= _MAX_LENGTH else "", "")
 
 
 def _closing_part(turn: Turn, inside: Sequence[str], units: Units) -> str:
@@ -176,7 +176,7 @@ def _opens_section(before: str, middle: str, units: Units) -> bool:
 
 
 def _next_role(texts: CallTexts, after: str, units: Units) -> str:
-    """The marker directly after calls that have a result; it opens the next message and so ends this one."""
+    """The marker directly after calls that have a result; it opens the next message and thereby ends this one."""
     if texts.answered is None or after not in texts.answered or s.RESULT not in texts.answered:
         return ""
     next_turn = texts.answered[texts.answered.rindex(after) + len(after) :] if after else ""

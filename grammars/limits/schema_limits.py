@@ -15,7 +15,7 @@ from grammars.limits.deadline import is_late
 from grammars.values.json_pointer import pointer_of
 from special_tokens.errors import SchemaError
 
-__all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "check_deadline", "survey", "timely", "too_deep"]
+__all__ = ["DEFAULT_LIMITS", "Limits", "Survey", "check_deadline", "survey", "too_deep", "with_deadline"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,13 @@ class Limits:
     depth: int = 500  #: nesting of the document
     characters: int = 4_000_000  #: characters in all strings and keys together
     digits: int = 300  #: digits of one number
-    alike: int = 1_000  #: whole numbers that collide modulo 2^61 - 1: they make Python's hash tables linear
+    collisions: int = (
+        1_000  #: whole numbers with the same hash in Python (equal modulo 2^61 - 1): lookups become linear
+    )
     literal: int = 50_000  #: characters of one constant or key: the engine's first mask grows with its square
     states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
     steps: int = 200_000  #: forms built while schemas are intersected
-    edges: int = 16_000  #: members and items in all rules: the engine's grammars end at 65,535 symbols
+    edges: int = 16_000  #: members and items in all rules: a grammar of the engine has at most 65,535 symbols
     forms: int = 400  #: alternatives of one intersection; beyond, the keyword is relaxed
     regex: int = 30_000  #: characters of a pattern with its repeats written out
     keys: int = 3_000  #: listed keys of one object
@@ -67,16 +69,16 @@ def check_deadline(place: _Pointed | None = None) -> None:
         )
 
 
-_HASHED = 61  # bits: below, different numbers have different hashes
-_MANY = 1_000  # values that take long enough to check the deadline between them
+_HASH_BITS = 61  # whole numbers of fewer bits have different hashes in Python
+_VALUES_PER_CHECK = 1_000  # read between two looks at the deadline
 
 _T = TypeVar("_T")
 
 
-def timely(values: Iterable[_T]) -> Iterator[_T]:
-    """Yield the values and check the deadline between many of them; raises `SchemaError` past it."""
-    for at, value in enumerate(values, 1):
-        if at % _MANY == 0:
+def with_deadline(values: Iterable[_T]) -> Iterator[_T]:
+    """Yield the values; raises `SchemaError` past the deadline, which is checked after every thousand."""
+    for number, value in enumerate(values, 1):
+        if number % _VALUES_PER_CHECK == 0:
             check_deadline()
         yield value
 
@@ -97,19 +99,19 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
         deepest += 1
         nodes += len(level)
         if nodes > limits.nodes:
-            raise _over("values", nodes, limits.nodes, "nodes")
+            raise _limit_error("values", nodes, limits.nodes, "nodes")
         if deepest > limits.depth:
-            raise _over(
+            raise _limit_error(
                 "levels of nesting", deepest, limits.depth, "depth", pointer=_deep_pointer(schema, limits.depth)
             )
-        if deepest == 1 or len(level) > _MANY:
+        if deepest == 1 or len(level) > _VALUES_PER_CHECK:
             check_deadline()
         following: list[Any] = []
         texts: list[Any] = []
         for value in level:
             kind = type(value)
             if kind not in _KINDS:
-                kind = next((known for known in _CONTAINERS if isinstance(value, known)), kind)
+                kind = next((base for base in _CONTAINERS if isinstance(value, base)), kind)  # a subclass
             if kind is str:
                 texts.append(value)
             elif kind is dict:
@@ -122,22 +124,22 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
                 _check_number(value, limits, hashes)
         characters += _num_characters(texts)
         if characters > limits.characters:
-            raise _over("characters", characters, limits.characters, "characters")
+            raise _limit_error("characters", characters, limits.characters, "characters")
         level = following
     return Survey(frozenset(keys), deepest, nodes)
 
 
 class _Hashes:
-    """Large whole numbers by their hashes, and how many collide with an earlier one."""
+    """Large whole numbers by their hashes; ``num_collisions`` have the hash of another one."""
 
     def __init__(self) -> None:
         self.numbers: dict[int, set[int]] = {}
-        self.alike = 0
+        self.num_collisions = 0
 
     def add(self, value: int) -> None:
         same = self.numbers.setdefault(hash(value), set())
         if value not in same:
-            self.alike += bool(same)
+            self.num_collisions += bool(same)
             same.add(value)
 
 
@@ -153,18 +155,18 @@ def _check_number(value: Any, limits: Limits, hashes: _Hashes) -> None:
             f"a number has more than {limits.digits} digits, the limit 'digits'",
             hint="use a smaller number",
         )
-    elif value.bit_length() > _HASHED:
+    elif value.bit_length() > _HASH_BITS:
         hashes.add(int(value))
-        if hashes.alike > limits.alike:
+        if hashes.num_collisions > limits.collisions:
             raise SchemaError(
-                f"more than {limits.alike} whole numbers have the same remainder modulo 2^{_HASHED} - 1 as another, "
-                "the limit 'alike'",
+                f"more than {limits.collisions} whole numbers are equal to another one modulo 2^{_HASH_BITS} - 1, "
+                "the limit 'collisions'",
                 hint="list fewer large numbers",
             )
 
 
 def _num_characters(texts: list[Any]) -> int:
-    """The number of characters in all strings and keys; joined first, since looking at each one takes twice as long."""
+    """The number of characters in all strings and keys.  Checking the joined text takes half as long as each one."""
     try:
         whole = "".join(texts)
         if not whole.isascii():
@@ -187,7 +189,7 @@ def _check_text(text: Any) -> None:
         ) from None
 
 
-def _over(what: str, size: int, most: int, name: str, *, pointer: str = "") -> SchemaError:
+def _limit_error(what: str, size: int, most: int, name: str, *, pointer: str = "") -> SchemaError:
     return SchemaError(
         f"the schema has {size} {what}, the limit {name!r} is {most}",
         pointer=pointer,
@@ -209,8 +211,8 @@ def too_deep(schema: Any) -> SchemaError:
 def _deep_pointer(schema: Any, most: int) -> str:
     """The pointer of one of the deepest places, shortened to its first steps."""
     steps: list[str | int] = []
-    level: list[tuple[Any, tuple[Any, ...]]] = [(schema, ())]
-    for _ in range(most):  # a value that contains itself has no end
+    level: list[tuple[Any, tuple[Any, ...]]] = [(schema, ())]  # a path is a pair: last step, path before it
+    for _ in range(most):  # the value may contain itself, and then has no deepest level
         if not level:
             break
         last = level[0]

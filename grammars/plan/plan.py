@@ -1,13 +1,9 @@
 """A plan: everything that guides one answer, as one immutable value.
 
-A plan is composed from a request (`grammars.compose.compose`).  It holds no object of an engine, a tokenizer or a
-model and no function: printing, comparing, copying, pickling and sending it (`grammars.plan.wire`) search and compile
-nothing.  It belongs to one vocabulary, which ``fingerprint`` names.
-
-``grammar`` writes the whole turn; each place where the turn may end is followed by a *sentinel*, an id past the
-vocabulary that is never sampled: when the engine's mask allows it, the answer is complete, and `GuidanceState`
-allows the end tokens of the region instead.  ``regions`` says how to follow the text from region to region, for
-budgets, stops, parsers and pictures.
+A plan is composed from a request (`grammars.compose.compose`).  It holds no function and no object of an engine, a
+tokenizer or a model: it can be printed, compared, copied, pickled and sent (`grammars.plan.wire`) without compiling
+anything.  It belongs to one vocabulary, which ``fingerprint`` names.  ``grammar`` writes the whole turn; ``regions``
+says how to follow the text from region to region, for budgets, stops, parsers and traces.
 """
 
 from __future__ import annotations
@@ -43,7 +39,9 @@ __all__ = [
     "Stops",
 ]
 
-#: Private ids past the vocabulary that plans may use; the engine's tokenizer is built that much larger.
+#: Private ids past the vocabulary that plans may use; the engine's tokenizer is built that much larger.  One of them, a
+#: *sentinel*, follows each place where the turn may end and is never sampled: when the engine's mask allows it, the
+#: answer is complete, and `GuidanceState` allows the end tokens of the region instead.
 SENTINELS = 32
 
 #: Marker text as token ids and plain text, see `SpecialTokens.pieces`.
@@ -194,7 +192,8 @@ class Stops:
             raise RequestError(f"{shown(self.regex)} is not text", place="stop.regex", expected="a pattern")
         for name in ("include", "everywhere"):
             if not isinstance(getattr(self, name), bool):
-                raise RequestError(f"{shown(getattr(self, name))}", place=f"stop.{name}", expected="true or false")
+                value = shown(getattr(self, name))
+                raise RequestError(f"{value} is not a switch", place=f"stop.{name}", expected="true or false")
 
     def __bool__(self) -> bool:
         return bool(self.strings or self.ids) or self.regex is not None

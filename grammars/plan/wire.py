@@ -1,13 +1,8 @@
 """Plans between processes: a plan as msgpack bytes, and back.
 
-The bytes are a map of four: ``guided`` (the word ``plan``), ``version``, ``digest`` and ``plan``, which holds the
-fields of the plan as msgpack of its own.  The digest is SHA-256 of the version's byte and those fields: bytes that
-were damaged on their way are refused.  A release reads the version that it writes and refuses others: earlier plans
-hold grammars for the engine's own schema compiler, and watchers, that are no more.  Fields with default values are left
-out, so that a new field with a default does not change the bytes of plans that do not use it, nor the version.
-
-A digest is not a signature.  Decode only bytes from processes that you trust: the grammar of a plan is what the model
-will be allowed to write.
+The bytes are a map: ``guided`` (the word ``plan``), ``version``, ``digest`` (SHA-256 of the version's byte and
+``plan``) and ``plan``, the plan's fields as msgpack of its own.  The digest detects damage; it is not a signature.
+Decode only bytes from processes that you trust: the grammar of a plan is what the model will be allowed to write.
 """
 
 from __future__ import annotations
@@ -23,11 +18,15 @@ from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownV
 
 __all__ = ["MAX_BYTES", "VERSION", "decode_plan", "encode_plan"]
 
+#: A release reads the version that it writes and refuses others: earlier plans hold grammars for the engine's schema
+#: compiler, and watchers that were removed.  Fields with default values are left out, so that a new field with one
+#: changes neither the version nor the bytes of plans that do not use it.
 VERSION = 3
 #: Larger plans are refused before they are unpacked.
 MAX_BYTES = 64 * 1024 * 1024
 
 _KIND = "plan"
+_BYTES = "what encode_plan returned"
 
 
 def encode_plan(plan: Plan) -> bytes:
@@ -38,7 +37,7 @@ def encode_plan(plan: Plan) -> bytes:
     try:
         record = to_record(plan)
     except Misfit as error:
-        raise PlanError(f"cannot be sent: {error}", place=error.place) from None
+        raise PlanError(f"cannot be sent: {error}", place=error.place, expected="JSON values") from None
     return _envelope(msgpack.packb(record))
 
 
@@ -57,15 +56,15 @@ def decode_plan(data: bytes, *, python_type: Any = None) -> Plan:
     Raises `NotMsgpack`, `UnknownVersion` or `MalformedPlan`; nothing else, whatever the bytes are.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
-        raise NotMsgpack(f"{type(data).__name__} are no bytes", place="plan")
+        raise NotMsgpack(f"{type(data).__name__} is not bytes", place="plan", expected=_BYTES)
     if len(data) > MAX_BYTES:
-        raise MalformedPlan(f"{len(data)} bytes", place="plan", expected=f"at most {MAX_BYTES}")
+        raise MalformedPlan(f"the plan has {len(data)} bytes", place="plan", expected=f"at most {MAX_BYTES}")
     record = _record(bytes(data))
     try:
         plan: Plan = from_record(Plan, record)
         _check(plan)
     except Misfit as error:
-        raise MalformedPlan(str(error), place=error.place) from None
+        raise MalformedPlan(str(error), place=error.place, hint=f"send {_BYTES}") from None
     if python_type is not None:
         object.__setattr__(plan, "python_type", python_type)
     return plan
@@ -75,7 +74,7 @@ def _record(data: bytes) -> Any:
     """The fields of the plan in these bytes, not yet looked at."""
     body = _unpacked(data)
     if not isinstance(body, dict) or body.get("guided") != _KIND:
-        raise MalformedPlan("this is msgpack, but no plan", place="plan", expected="what encode_plan returned")
+        raise MalformedPlan("this is msgpack, but not a plan", place="plan", expected=_BYTES)
     version, fields = body.get("version"), body.get("plan")
     is_sealed = isinstance(fields, bytes) and body.get("digest") == _digest(fields)  # by us, whatever version it says
     if not is_sealed and (type(version) is not int or version != VERSION):
@@ -86,7 +85,7 @@ def _record(data: bytes) -> Any:
             hint="use the same release on both sides, or compose the plan again",
         )
     if not isinstance(fields, bytes) or data != _envelope(fields):
-        raise MalformedPlan("the bytes do not fit their digest", place="plan", expected="what encode_plan returned",
+        raise MalformedPlan("the bytes do not fit their digest", place="plan", expected=_BYTES,
                             hint="send them again: they were damaged on their way")  # fmt: skip
     return _unpacked(fields)
 
@@ -96,7 +95,7 @@ def _unpacked(data: bytes) -> Any:
         return msgpack.unpackb(data, ext_hook=unpack_extension, strict_map_key=True)
     except (ValueError, TypeError, OverflowError, RecursionError, MemoryError, msgpack.UnpackException) as error:
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise NotMsgpack(f"not msgpack: {reason}", place="plan") from None
+        raise NotMsgpack(f"not msgpack: {reason}", place="plan", expected=_BYTES) from None
 
 
 # -- what a plan must be in addition to well-formed

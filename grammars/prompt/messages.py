@@ -135,7 +135,7 @@ def _content(content: Any, place: str) -> tuple[str, str]:
 
 
 def _part_text(part: Any, place: str) -> str:
-    """The text of a part; raises `RequestError` for an image, a file, sound, or text that is none."""
+    """The text of a part; raises `RequestError` for an image, a file, sound, or a text of another type."""
     kind: Any = type(part).__name__
     if isinstance(part, str):
         return part
@@ -299,7 +299,7 @@ class _ConversationWriter:
         """Calls as the model itself writes them, for a template that cannot render calls."""
         form = self.format.tool_calls
         if form is None:
-            raise TemplateError("the chat template cannot show tool calls", place="messages")
+            raise TemplateError("the chat template cannot show tool calls", place="messages", hint="leave them out")
         named = [Call(call.name, call.arguments, self._id_of(call)) for call in calls]
         return (form.gap if after_text else form.gap_without_text) + syntax(form.syntax).render(form, named, self.tools)
 

@@ -35,7 +35,7 @@ def decimal_text_pattern(schema: Mapping[str, Any]) -> tuple[str, bool]:
     is_kept = (step is None or multiples is not None) and not {"gt", "ge"} <= schema.keys()
     ahead += () if multiples is None else (multiples,)
     body = _digits(schema.get("max_digits"), schema.get("decimal_places"))
-    return f"^{''.join(f'(?=(?:{one})$)' for one in ahead)}-?(?:{body})$", is_kept
+    return f"^{''.join(f'(?=(?:{regex})$)' for regex in ahead)}-?(?:{body})$", is_kept
 
 
 def _digits(digits: int | None, places: int | None) -> str:
@@ -70,5 +70,5 @@ def key_pattern(schema: Mapping[str, Any]) -> tuple[str, bool]:
         high_open=high_open,
         whole=whole,
     )
-    ahead = "".join(f"(?=(?:{one})$)" for one in bounds)
+    ahead = "".join(f"(?=(?:{regex})$)" for regex in bounds)
     return f"^{ahead}{_INTEGER_KEY if whole else _NUMBER_KEY}$", "multipleOf" not in schema

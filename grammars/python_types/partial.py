@@ -248,7 +248,7 @@ def _member(python_type: Any, container: _Open) -> Any:
                 raise _Absent
             python_type = python_type.__origin__
         elif typing.get_origin(python_type) in (typing.Union, types.UnionType):
-            options = [one for one in typing.get_args(python_type) if _can_be(one, container)]
+            options = [option for option in typing.get_args(python_type) if _can_be(option, container)]
             if len(options) != 1:
                 raise _Absent
             python_type = options[0]

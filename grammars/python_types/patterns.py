@@ -34,7 +34,7 @@ def pattern_keywords(pattern: str | re.Pattern[str], engine: str) -> tuple[dict[
 def _keywords(source: str, flags: int) -> tuple[dict[str, Any], str]:
     """``flags`` are those of ``re``; 0, which no pattern of texts has, is Rust."""
     try:
-        own = _read(source, flags)
+        engine_language = _read(source, flags)
     except (rust.InvalidRegex, rust.NotTranslated) as error:
         return {}, f"the pattern, {error}"
     try:
@@ -43,9 +43,9 @@ def _keywords(source: str, flags: int) -> tuple[dict[str, Any], str]:
         common = None
     if _FOREIGN.search(source):
         common = None
-    if own == common:
+    if engine_language == common:
         return {"pattern": source}, ""
-    keywords = _of_term(own)
+    keywords = _of_term(engine_language)
     if keywords is not None:
         return keywords, ""
     if common is not None and _read(source, flags, plain_classes=True) == common:

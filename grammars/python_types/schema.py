@@ -215,7 +215,7 @@ class PythonSchema(GenerateJsonSchema):
         if "$ref" in schema:
             schema = self.get_schema_from_definitions(schema["$ref"]) or {}
         if "anyOf" in schema:
-            return {"anyOf": [self._key_schema(one) for one in schema["anyOf"]]}
+            return {"anyOf": [self._key_schema(option) for option in schema["anyOf"]]}
         kind, values = schema.get("type"), schema.get("enum", [schema["const"]] if "const" in schema else [])
         if kind == "string" or (values and all(isinstance(value, str) for value in values)):
             return {
@@ -280,7 +280,7 @@ class PythonSchema(GenerateJsonSchema):
         return super().arguments_schema(schema)
 
     def _check_aliases(self, fields: Any) -> None:
-        """Raise where two members are read from one key, or one from no key of its own."""
+        """Raise where two members are read from the same key, or one from inside another value."""
         seen: dict[str, str] = {}
         for name, field in fields:
             alias = field.get("validation_alias", name)

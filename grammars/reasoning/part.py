@@ -27,7 +27,7 @@ ReasoningMode = Literal["absent", "optional", "required", "none"]
 class ReasoningPart:
     """The reasoning of a request, ready for composition.
 
-    ``block`` writes the whole block, ``rest`` the remainder after an opening marker that the prompt already wrote,
+    ``block`` writes the whole block, ``continuation`` the same after an opening marker that the prompt wrote already,
     ``open`` the beginning of a block that a tool call may end.  ``lead`` is the white space between the end marker
     and the answer, ``after_start`` that after the opening marker where a template has its own.  ``budget`` counts
     tokens strictly between the markers; None: no limit of its own.
@@ -35,7 +35,7 @@ class ReasoningPart:
 
     mode: ReasoningMode = "absent"
     block: Node | None = None
-    rest: Node | None = None
+    continuation: Node | None = None
     open: Node | None = None
     lead: str = ""
     after_start: str | None = None
@@ -112,7 +112,7 @@ def _templated(form: ReasoningFormat, level: str, preset: str, format: Format, m
     return ReasoningPart(
         "required",
         block=Rule("reasoning", seq(before_start, markers.node(start), after_start, inside), region="reasoning"),
-        rest=Rule("thinking", seq(opt(after_start), inside), region="reasoning"),
+        continuation=Rule("thinking", seq(opt(after_start), inside), region="reasoning"),
         lead=lead if template.lead is None else template.lead,
         after_start=after_start,
         plan=_plan(form, level, preset, True, markers),
@@ -140,7 +140,7 @@ def _off(form: ReasoningFormat, level: str | None, preset: str, markers: Markers
     return ReasoningPart(
         "none",
         block=Rule("no_reasoning", markers.node(form.empty), region="reasoning") if form.empty else None,
-        rest=markers.node(form.end),
+        continuation=markers.node(form.end),
         budget=0,
         plan=_plan(form, level, preset, False, markers),
         template_kwargs=switch,
@@ -167,7 +167,7 @@ def _native(
     return ReasoningPart(
         mode,
         block=Rule("reasoning", seq(before_start, markers.node(start), body), region="reasoning"),
-        rest=body,
+        continuation=body,
         open=seq(before_start, markers.node(start), markers.any_text()) if form.ends_by_call else None,
         lead=lead,
         budget=budget,

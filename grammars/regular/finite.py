@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TypeAlias
 
-from grammars.limits.schema_limits import check_deadline, timely
+from grammars.limits.schema_limits import check_deadline, with_deadline
 from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.languages import NONE, Regular, lengths, matches
 from grammars.regular.terms import derivative_classes, derive
 
 __all__ = ["count_words", "finite_words"]
 
-_MOST_KEYS = 3_000  # more keys in one object are not expected
+_MAX_KEYS = 3_000  # more keys in one object are not expected
 
 
 @lru_cache(maxsize=2_000)
@@ -27,7 +27,7 @@ def finite_words(language: Regular, most: int) -> frozenset[str] | None:
         return None
 
 
-def count_words(languages: Iterable[Regular], most: int = _MOST_KEYS) -> int | None:
+def count_words(languages: Iterable[Regular], most: int = _MAX_KEYS) -> int | None:
     """Return how many different words the languages have together; None if there may be more than ``most``."""
     every: set[str] = set()
     for language in languages:
@@ -59,11 +59,11 @@ def _words(language: Regular, most: int) -> frozenset[str]:
             body, least, times = language.args
             if times is None:
                 raise TooMuch
-            one = _words(body, most)
+            body_words = _words(body, most)
             last = frozenset(("",))
             every = set() if least else {""}
             for time in range(1, times + 1):
-                longer = _pairs(last, one, most)
+                longer = _pairs(last, body_words, most)
                 if time >= least:
                     if longer <= every:
                         break
@@ -77,7 +77,7 @@ def _words(language: Regular, most: int) -> frozenset[str]:
             for part in finite:
                 words = finite_words(part, most)
                 if words is not None:
-                    return frozenset(word for word in timely(words) if matches(language, word))
+                    return frozenset(word for word in with_deadline(words) if matches(language, word))
             return _searched(language, most)
     raise TooMuch
 

@@ -52,12 +52,12 @@ _WRITTEN = f"(?:{_RAW_ANY}|\\\\(?:{_ESCAPED}))"
 #: Any string.  The class of raw characters is the engine's own, so that its precomputed slices apply.
 STRING = Lexeme("string", Pattern(f'"{_CHAR}*"'))
 
-_SHORT = 200  # characters of a word whose spelling is remembered: keys are asked for again and again
+_MAX_CACHED_WORD = 200  # characters of a word whose spelling is remembered: keys are asked for again and again
 
 
 def spell(word: str) -> str:
     """Return ``word`` as JSON text, quotes included, in the only spelling that this module uses."""
-    return _spelled(word) if len(word) <= _SHORT else _spelled.__wrapped__(word)
+    return _spelled(word) if len(word) <= _MAX_CACHED_WORD else _spelled.__wrapped__(word)
 
 
 @lru_cache(maxsize=16_384)

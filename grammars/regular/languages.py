@@ -135,7 +135,7 @@ class _Budget(threading.local):
 _budget = _Budget()
 
 #: Characters of a word that a repeat spells out: ``(a{65536}){65536}`` has a shortest word of 4 GiB.
-_LONGEST = 1_000_000
+_MAX_WORD_LENGTH = 1_000_000
 
 
 @contextmanager
@@ -176,7 +176,7 @@ def shortest(term: Regular, budget: int = 3_000, most_work: int = WORK.search) -
     """Return a shortest word, None for the empty language.
 
     `UNKNOWN` past ``budget`` states, past ``most_work`` parts of terms or past the work budget of the thread, and where
-    a part is repeated to more than `_LONGEST` characters.
+    a part is repeated to more than `_MAX_WORD_LENGTH` characters.
     """
     try:
         return _shortest(term, budget, most_work)
@@ -237,7 +237,7 @@ def _shortest_plain(term: Regular) -> str | None:
     if least == 0:
         return ""
     word = _shortest_plain(body)
-    if word is not None and len(word) * least > _LONGEST:
+    if word is not None and len(word) * least > _MAX_WORD_LENGTH:
         raise TooMuch
     return None if word is None else word * least
 

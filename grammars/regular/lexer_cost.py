@@ -19,7 +19,7 @@ _MAX_STATES = 1_000  # limit on the product of nested counts that may overlap wi
 _MAX_FLOATING = (
     50  # limit on the sum of three or more floating counts that meet a complement: the engine handles 30 + 12 + 6
 )
-_COUNTED = 5  # repetitions from which on a repeat counts: fewer make few states
+_MIN_REPETITIONS = 5  # repetitions from which on a repeat counts: fewer make few states
 
 
 def affordable_superset(term: Regular) -> Regular:
@@ -29,7 +29,7 @@ def affordable_superset(term: Regular) -> Regular:
     if not _multiplies(term):
         return term
     kept: Regular = ALL
-    for part in sorted(term.args if term.op == "and" else (), key=lambda one: not one.plain):
+    for part in sorted(term.args if term.op == "and" else (), key=lambda conjunct: not conjunct.plain):
         if not _multiplies(inter(kept, part)):
             kept = inter(kept, part)
     return kept
@@ -56,7 +56,7 @@ def floating_counts(term: Regular, *, after_loop: bool = False) -> Iterator[int]
         case "rep":
             body, least, most = term.args
             count = least if most is None else most
-            if after_loop and count >= _COUNTED:
+            if after_loop and count >= _MIN_REPETITIONS:
                 yield count
             yield from floating_counts(body, after_loop=after_loop)
         case "cat":

@@ -14,8 +14,8 @@ __all__ = ["SubsetAutomaton"]
 
 State = TypeVar("State")
 
-_MOST_HELD = 10_000  # states in all cached sets of one automaton
-_UNLOOKED = 2_000  # states stepped between two looks at the clock: some milliseconds
+_MAX_CACHED_STATES = 10_000  # states in all cached sets of one automaton
+_STATES_PER_CHECK = 2_000  # states stepped between two looks at the clock: some milliseconds
 
 
 class SubsetAutomaton(Generic[State]):
@@ -41,7 +41,7 @@ class SubsetAutomaton(Generic[State]):
             if following is None:
                 following = self._step(states, char)
                 stepped += len(states) + 1
-                if stepped > _UNLOOKED:
+                if stepped > _STATES_PER_CHECK:
                     stepped = 0
                     check_deadline()
             if not following or self._everything in following:
@@ -53,7 +53,7 @@ class SubsetAutomaton(Generic[State]):
         code = ord(char)
         states_after = frozenset(after for state in states for after in self._following(state, code))
         self._held += len(states_after) + 1
-        if self._held > _MOST_HELD:
+        if self._held > _MAX_CACHED_STATES:
             self._rows.clear()
             self._held = 0
         self._rows.setdefault(states, {})[char] = states_after

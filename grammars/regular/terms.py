@@ -166,22 +166,22 @@ def inter(*parts: Regular) -> Regular:
     finite: frozenset[str] | None = None
     refused: frozenset[str] = frozenset()
     for part in parts:
-        for one in part.args if part.op == "and" else (part,):
-            if one == NONE:
+        for term in part.args if part.op == "and" else (part,):
+            if term == NONE:
                 return NONE
-            if one.op == "words" or one == EPS:
-                part_words = one.args if one.op == "words" else frozenset({""})
+            if term.op == "words" or term == EPS:
+                part_words = term.args if term.op == "words" else frozenset({""})
                 finite = part_words if finite is None else finite & part_words
-            elif one.op == "not" and one.args[0].op == "words":
-                refused |= one.args[0].args
-            elif one != ALL:
-                flat[one] = None
+            elif term.op == "not" and term.args[0].op == "words":
+                refused |= term.args[0].args
+            elif term != ALL:
+                flat[term] = None
     if refused and finite is None:
         flat[neg(words(refused))] = None
     if finite is not None:
         return words(w for w in finite - refused if all(matches(p, w) for p in flat))
-    for one in flat:
-        if one.op == "not" and one.args[0] in flat:
+    for term in flat:
+        if term.op == "not" and term.args[0] in flat:
             return NONE
     kept = tuple(flat)
     if len(kept) == 1:

@@ -20,7 +20,8 @@ def parse_body(data: bytes) -> dict[str, Any]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise RequestError(f"not UTF-8: byte {error.start} is {data[error.start]:#04x}", place="body") from None
+        message = f"not UTF-8: byte {error.start} is {data[error.start]:#04x}"
+        raise RequestError(message, place="body", expected="JSON in UTF-8") from None
     try:
         body = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
     except RequestError:

@@ -52,7 +52,7 @@ def read_chat(body: Mapping[str, Any], *, trusted: bool = False, ignore_unknown:
     if not isinstance(model, str | None):
         raise RequestError(f"{type(model).__name__} is not a name", place="model", expected="a text")
     if not isinstance(options, Mapping | None):
-        raise RequestError(f"{type(options).__name__} is not an object", place="stream_options")
+        raise RequestError(f"{type(options).__name__} is not an object", place="stream_options", expected="an object")
     with_usage = bool((options or {}).get("include_usage") or body.get("include_usage"))
     return ChatRequest(request, _with_line(messages, _VERBOSITY.get(request.verbosity, "")), model, stream, with_usage)
 

@@ -6,6 +6,7 @@ Nothing is composed and nothing compiled here.
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -172,8 +173,14 @@ def _effort(body: Mapping[str, Any]) -> tuple[str | None, tuple[str, ...]]:
             else:
                 raise RequestError(f"unknown key {shown(key)}", place="reasoning", expected="effort")
     if len({normal_effort(value) for value in given.values()} if len(given) > 1 else given) > 1:
-        raise RequestError(f"{' and '.join(map(repr, given.values()))} at once", place=" and ".join(given))
+        raise _contradiction(given)
     return next(iter(given.values()), None), tuple(ignored)
+
+
+def _contradiction(given: Mapping[str, Any]) -> RequestError:
+    """Return the error for keys that ask for the same thing with different values."""
+    values = " and ".join(json.dumps(v) if isinstance(v, bool) else shown(v) for v in given.values())
+    return RequestError(f"{values} at once", place=" and ".join(given), expected="one value")
 
 
 def _thinking(body: Mapping[str, Any]) -> bool | None:
@@ -193,7 +200,7 @@ def _thinking(body: Mapping[str, Any]) -> bool | None:
                                expected="enable_thinking or thinking", hint="use reasoning_effort")  # fmt: skip
         given[place] = _switch(value, place)
     if len(set(given.values())) > 1:
-        raise RequestError("true and false at once", place=" and ".join(given))
+        raise _contradiction(given)
     return next(iter(given.values()), None)
 
 
@@ -214,7 +221,7 @@ def _stops(body: Mapping[str, Any]) -> Stops:
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
         raise RequestError(f"{shown(stop)} is not a stop sequence", place="stop", expected="a text or a list of texts")
     if not isinstance(ids, list | tuple) or not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
-        raise RequestError(f"{shown(ids)} are no token ids", place="stop_token_ids", expected="a list of ids")
+        raise RequestError(f"{shown(ids)} is not a list of ids", place="stop_token_ids", expected="integers")
     return Stops(tuple(texts), tuple(ids), include=_flag(body, "include_stop_str_in_output", False))
 
 
@@ -224,7 +231,7 @@ def _max_tokens(body: Mapping[str, Any]) -> int | None:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise RequestError(f"{shown(value)} is out of range", place=key, expected="an integer of 1 or more")
     if len(set(given.values())) > 1:
-        raise RequestError(" and ".join(map(str, given.values())) + " at once", place=" and ".join(given))
+        raise _contradiction(given)
     return next(iter(given.values()), None)
 
 
@@ -246,7 +253,7 @@ def _verbosity(body: Mapping[str, Any]) -> str:
         if not _is_one_of(word, ("low", "medium", "high")):
             raise RequestError(f"{shown(word)} is unknown", place=place, expected="low, medium or high")
     if len(set(given.values())) > 1:
-        raise RequestError(f"{' and '.join(map(repr, given.values()))} at once", place=" and ".join(given))
+        raise _contradiction(given)
     return str(next(iter(given.values()), "medium"))
 
 

@@ -77,7 +77,7 @@ def _structured(value: Any, trusted: bool) -> tuple[str, Any]:
         raise RequestError("not an object", place=place, expected=_one_of())
     for key, neutral in _NEUTRAL.items():
         if value.get(key) is not None and value[key] not in neutral:
-            raise RequestError(f"{shown(value[key])} is not supported", place=f"{place}.{key}")
+            raise RequestError(f"{shown(value[key])} is not supported", place=f"{place}.{key}", expected="no such key")
     unknown = sorted(set(value) - {*STRUCTURED_OUTPUTS, *_NEUTRAL})
     if unknown:
         raise RequestError(f"unknown key {shown(unknown[0])}", place=place, expected=_one_of())

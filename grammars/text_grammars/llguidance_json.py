@@ -44,7 +44,8 @@ def llguidance_part(
     names = [_name(entry, i, place) for i, entry in enumerate(entries)]
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise GrammarError(f"two grammars are called {shown(name)}", place=f"{place}.grammars[{i}].name")
+            raise GrammarError(f"two grammars are called {shown(name)}", place=f"{place}.grammars[{i}].name",
+                               expected="distinct names")  # fmt: skip
     rows: list[ReportRow] = []
     texts = []
     for i, entry in enumerate(entries):

@@ -28,23 +28,22 @@ from special_tokens.errors import GrammarError
 
 __all__ = ["PlacedSchema", "placed_schemas", "schemas_in"]
 
-
-#: The constant text at the end of a regex, and what is escaped in it; escapes and classes; escapes that are not read.
+#: The constant text at the end of a regex.
 _TAIL = re.compile(r"(?<!\\)(?:[^\\()\[\]{}*+?.|^$]|\\\W|\\[ntr])+$")
 _GROUP = re.compile(r"\([^()]*\)")
-_CHARACTER = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
-_BY_NUMBER = re.compile(r"\\[0-9xuUpPcC]")
+_ESCAPE_OR_CLASS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+#: Escapes that a tail does not hold: of a character by its number, of a property, of a control character.
+_OTHER_ESCAPE = re.compile(r"\\[0-9xuUpPcC]")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_LONGEST = 64  # characters of a regex that are looked at
-_BLANKS = {"n": "\n", "t": "\t", "r": "\r"}
-#: Places of a source that are read.
-_MAX_VALUES = 20_000
+_MAX_TAIL = 64  # characters
+_LINE_BREAKS_AND_TABS = {"n": "\n", "t": "\t", "r": "\r"}
+_MAX_PLACES = 20_000  # of one source; later ones are not read
 
 
 class PlacedSchema(NamedTuple):
-    """A schema; ``opening`` is the text right before its value, "" where the answer or another value is.
+    """A schema, and the constant text right before its value.
 
-    It is None where what comes before is not a constant text.
+    ``opening`` is "" at the beginning of the answer and after another value, and None where the text is not constant.
     """
 
     opening: str | None
@@ -53,7 +52,7 @@ class PlacedSchema(NamedTuple):
 
 @lru_cache(maxsize=16)
 def placed_schemas(kind: str, source: str) -> tuple[PlacedSchema, ...]:
-    """Return the schemas in the source of a response of a kind; none where the source cannot be read."""
+    """Return the schemas in a grammar (``kind`` and ``source`` of a plan's response); () if it cannot be read."""
     if kind == "structural_tag":
         tree, _ = normalise_form(json.loads(source), "", FORMATS)
         return _unique(_in_format(tree, "", set()))
@@ -63,7 +62,7 @@ def placed_schemas(kind: str, source: str) -> tuple[PlacedSchema, ...]:
     if kind == "llguidance" and source.lstrip().startswith("{"):
         entries = json.loads(source)["grammars"]
     try:
-        return _unique(_GrammarSchemas(entries).of("", ""))
+        return _unique(_GrammarSchemas(entries).in_grammar("", ""))
     except (GrammarError, RecursionError):  # the engine alone reads some trusted texts; or rules are nested deeply
         return ()
 
@@ -80,7 +79,7 @@ def _unique(schemas: Iterator[PlacedSchema]) -> tuple[PlacedSchema, ...]:
 def _in_format(
     spec: Mapping[str, Any], before: str | None, seen: set[tuple[int, str | None]]
 ) -> Iterator[PlacedSchema]:
-    """The schemas in a format of a structural tag that follows the text ``before``, if that is known."""
+    """The schemas in a format of a structural tag; ``before`` is the text before it, as `PlacedSchema.opening`."""
     if (id(spec), before) in seen:
         return
     seen.add((id(spec), before))
@@ -108,7 +107,7 @@ def _in_format(
 
 
 def _last_text(spec: Mapping[str, Any]) -> str | None:
-    """The constant text that a format ends with, if it ends with one, and "" for a value."""
+    """The constant text at the end of a format, as `PlacedSchema.opening` of what follows it."""
     match spec:
         case {"json_schema": _}:
             return ""
@@ -120,7 +119,7 @@ def _last_text(spec: Mapping[str, Any]) -> str | None:
 
 
 class _GrammarSchemas:
-    """The schemas of a list of grammars; each place in them is read once for each text before it."""
+    """Finds the schemas of a list of grammars; reads each place in them once for each text before it."""
 
     def __init__(self, entries: Sequence[Mapping[str, Any]]) -> None:
         named = {entry.get("name") or (f"grammar_{i}" if i else ""): entry for i, entry in enumerate(entries)}
@@ -129,19 +128,19 @@ class _GrammarSchemas:
         self._seen: set[tuple[object, str | None]] = set()
         self._schemas: dict[int, Any] = {}  # by `JsonExpr`
 
-    def of(self, name: str, before: str | None) -> Iterator[PlacedSchema]:
-        """Yield the schemas in a grammar that follows the text ``before``, if that is known."""
+    def in_grammar(self, name: str, before: str | None) -> Iterator[PlacedSchema]:
+        """Yield the schemas in a grammar after the text ``before``."""
         match self._entries.get(name):
             case {"json_schema": schema}:
                 yield PlacedSchema(before, schema)
             case {"lark_grammar": str(text)}:
                 if name not in self._rules:
                     self._rules[name] = parse(text).by_name()
-                yield from self._in(Name("start"), before, self._rules[name])
+                yield from self._in_expr(Name("start"), before, self._rules[name])
 
-    def _in(self, expr: Expr, before: str | None, rules: Mapping[str, Definition]) -> Iterator[PlacedSchema]:
+    def _in_expr(self, expr: Expr, before: str | None, rules: Mapping[str, Definition]) -> Iterator[PlacedSchema]:
         place = (id(expr), before) if not isinstance(expr, Name) else ((id(rules), expr.name), before)
-        if place in self._seen or len(self._seen) >= _MAX_VALUES:
+        if place in self._seen or len(self._seen) >= _MAX_PLACES:
             return
         self._seen.add(place)
         match expr:
@@ -150,38 +149,40 @@ class _GrammarSchemas:
                     self._schemas[id(expr)] = json.loads(text)
                 yield PlacedSchema(before, self._schemas[id(expr)])
             case GrammarRef(name=name):
-                yield from self.of(name, before)
+                yield from self.in_grammar(name, before)
             case Name(name=name) if name in rules:
-                yield from self._in(rules[name].body, before, rules)
+                yield from self._in_expr(rules[name].body, before, rules)
             case SeqExpr(parts=parts):
                 for part in parts:
-                    yield from self._in(part, before, rules)
-                    before = self._last_of(part, rules)
+                    yield from self._in_expr(part, before, rules)
+                    before = self._last_text_of(part, rules)
             case AltExpr(options=options):
                 for option in options:
-                    yield from self._in(option, before, rules)
+                    yield from self._in_expr(option, before, rules)
             case Repeated(body=body) | WhenExpr(body=body):
-                for opening in dict.fromkeys((before, self._last_of(body, rules))):
-                    yield from self._in(body, opening, rules)
+                for opening in dict.fromkeys((before, self._last_text_of(body, rules))):
+                    yield from self._in_expr(body, opening, rules)
 
-    def _last_of(self, expr: Expr, rules: Mapping[str, Definition]) -> str | None:
-        """As `_last_text`, of an expression of Lark."""
+    def _last_text_of(self, expr: Expr, rules: Mapping[str, Definition]) -> str | None:
+        """The constant text at the end of an expression, as `_last_text`."""
         match expr:
             case Literal(text=text, ignore_case=False):
                 return text
-            case Regexp(regex=regex, flags="") if "(?" not in regex and not _BY_NUMBER.search(regex):
-                if "|" in _GROUP.sub("", _CHARACTER.sub("", regex)):
+            case Regexp(regex=regex, flags="") if "(?" not in regex and not _OTHER_ESCAPE.search(regex):
+                if "|" in _GROUP.sub("", _ESCAPE_OR_CLASS.sub("", regex)):
                     return None
-                tail = _TAIL.search(regex, max(0, len(regex) - _LONGEST))
-                return _ESCAPED.sub(lambda match: _BLANKS.get(match[1], match[1]), tail[0]) if tail else None
+                tail = _TAIL.search(regex, max(0, len(regex) - _MAX_TAIL))
+                return (
+                    _ESCAPED.sub(lambda match: _LINE_BREAKS_AND_TABS.get(match[1], match[1]), tail[0]) if tail else None
+                )
             case JsonExpr():
                 return ""
             case SeqExpr(parts=(*_, last)):
-                return self._last_of(last, rules)
+                return self._last_text_of(last, rules)
             case Name(name=name) if name in rules:
                 rule = rules[name]
                 suffix = next((attribute.value for attribute in rule.attributes if attribute.name == "suffix"), None)
                 is_lexeme = isinstance(rule.body, Literal | Regexp)
                 end = suffix if isinstance(suffix, Literal | Regexp) else rule.body if is_lexeme else None
-                return None if end is None else self._last_of(end, rules)
+                return None if end is None else self._last_text_of(end, rules)
         return None

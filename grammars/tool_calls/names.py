@@ -9,6 +9,8 @@ from special_tokens.errors import ToolError, shown
 
 __all__ = ["check_name", "first_word", "followers"]
 
+_NAME = "letters, digits, _ and -"
+
 
 def followers(pattern: CallPattern, hole: str, after: Sequence[str] = ()) -> tuple[str, ...]:
     """The texts that end the value of ``hole``: the quote or the first word of what follows it.
@@ -32,11 +34,11 @@ def first_word(text: str) -> str:
 def check_name(name: str, pattern: CallPattern, after: Sequence[str] = (), *, place: str, hole: str = "name") -> None:
     """Raise `ToolError` if ``name``, written by this pattern, could not be read back."""
     if not name or name != name.strip():
-        raise ToolError(f"name {shown(name)} is empty, or begins or ends with white space", place=place)
+        raise ToolError(f"name {shown(name)} is empty or has white space around it", place=place, expected=_NAME)
     for end in followers(pattern, hole, after):
         if end in name:
             raise ToolError(
                 f"name {shown(name)} contains {shown(end)}, which ends a name in this model's format",
                 place=place,
-                expected="letters, digits, _ and -",
+                expected=_NAME,
             )

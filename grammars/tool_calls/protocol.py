@@ -106,7 +106,7 @@ class CallsParser(Protocol):
         """Whether the section has ended; later text is not part of a call."""
 
     @property
-    def rest(self) -> str:
+    def trailing_text(self) -> str:
         """Marked text that was fed after the end of the section."""
 
     def feed(self, text: str) -> Sequence[CallEvent]: ...

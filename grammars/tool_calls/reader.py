@@ -59,7 +59,7 @@ class Reader:
         return self._done
 
     @property
-    def rest(self) -> str:
+    def trailing_text(self) -> str:
         return self._text[self._at :] if self._done else ""
 
     @property

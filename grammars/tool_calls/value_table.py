@@ -67,8 +67,8 @@ class ValueTable:
         return tuple(out)
 
 
-def lead_texts(markers: Markers, parts: Iterable[str | Hole], known: Mapping[str, str]) -> tuple[_Pieces, ...]:
-    """The texts before a value, from the call's name on, split at holes that are not in ``known``.
+def lead_texts(markers: Markers, parts: Iterable[str | Hole], hole_texts: Mapping[str, str]) -> tuple[_Pieces, ...]:
+    """The texts before a value, from the call's name on, split at holes that are not in ``hole_texts``.
 
     () if they do not identify the call: the name comes later, or no text ends it.
     """
@@ -79,8 +79,8 @@ def lead_texts(markers: Markers, parts: Iterable[str | Hole], known: Mapping[str
         if not isinstance(part, Hole):
             texts[-1] += markers.pieces(part)
             closed = closed or (bool(part) and named == len(texts) - 1)
-        elif part.name in known:
-            texts[-1].append(known[part.name])
+        elif part.name in hole_texts:
+            texts[-1].append(hole_texts[part.name])
             if part.name == "name":
                 named, closed = len(texts) - 1, False
         else:
@@ -105,11 +105,11 @@ def whole_arguments(markers: Markers, leads: Iterable[tuple[str, Sequence[_Piece
     return table.build()
 
 
-def filled(markers: Markers, parts: Iterable[str | Hole], known: Mapping[str, str]) -> _Pieces:
-    """The text of these parts with holes filled from ``known``; raises `KeyError` for any other hole."""
+def filled(markers: Markers, parts: Iterable[str | Hole], hole_texts: Mapping[str, str]) -> _Pieces:
+    """The text of these parts with holes filled from ``hole_texts``; raises `KeyError` for any other hole."""
     pieces: list[int | str] = []
     for part in parts:
-        pieces += [known[part.name]] if isinstance(part, Hole) else markers.pieces(part)
+        pieces += [hole_texts[part.name]] if isinstance(part, Hole) else markers.pieces(part)
     return _joined(pieces)
 
 

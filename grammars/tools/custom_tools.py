@@ -65,13 +65,13 @@ def custom_input(grammar: tuple[str, str] | None, place: str) -> Mapping[str, An
 @lru_cache(maxsize=256)
 def _input(syntax: str, definition: str, place: str) -> Mapping[str, Any]:
     if syntax == "regex":
-        return _pattern(_regex(definition, place), place)
+        return _pattern(_regex(definition, f"{place}.definition"), f"{place}.definition")
     if syntax != "lark":
         raise ToolError(f"unknown syntax {shown(syntax)}", place=f"{place}.syntax", expected="lark or regex")
     source = _source(definition, f"{place}.definition")
     whole = _language(source)
     if whole is not None and whole.plain:
-        return _pattern(whole, place)
+        return _pattern(whole, f"{place}.definition")
     return {"type": "string", CUSTOM_LARK: definition}
 
 
@@ -87,7 +87,7 @@ def custom_input_node(schema: Mapping[str, Any], key_separator: str) -> Node:
     source = _escaped(_source(value[CUSTOM_LARK], f"tools.{key}"))
     try:
         # once escaped, a lexeme may go on with the backslash that begins the next
-        check_ends(source, then=text('"'), every_option=True)
+        check_ends(source, then=text('"'))
     except GrammarError as error:
         raise located(error, "tools (inside a JSON string)") from None
     return seq(
@@ -101,17 +101,18 @@ def _no_schema(schema: Any) -> str:
 
 def _regex(definition: str, place: str) -> Regular:
     try:
-        check_pattern(definition, place=f"{place}.definition")
+        check_pattern(definition, place=place)
         return language(definition)
     except InvalidRegex as error:
-        raise GrammarError(str(error), line=1, column=error.at + 1, place=f"{place}.definition") from None
+        raise GrammarError(str(error), line=1, column=error.at + 1, place=place, expected="a regex of Rust") from None
     except NotTranslated as error:
-        raise ToolError(f"{error} cannot be written into a tool call", place=f"{place}.definition") from None
+        hint = "use characters, classes, groups and repeats"
+        raise ToolError(f"{error} cannot be written into a tool call", place=place, hint=hint) from None
 
 
 def _pattern(regular: Regular, place: str) -> Mapping[str, Any]:
     if shortest(regular) is None:
-        raise GrammarError("no text matches this pattern", place=f"{place}.definition")
+        raise GrammarError("no text matches this pattern", place=place, hint="look for classes without a character")
     return {"type": "string", "pattern": f"^(?:{written(regular)})$"}
 
 
@@ -119,7 +120,7 @@ def _source(definition: Any, place: str) -> LarkGrammar:
     try:
         source = parse_source(definition)
         check(source)
-        check_ends(source, every_option=True)
+        check_ends(source)
     except GrammarError as error:
         raise located(error, place) from None
     for expr in source.walk():

@@ -106,7 +106,7 @@ def _mapping(tool: Mapping[str, Any], place: str) -> Tool:
         raise ToolError(f"unknown type {shown(kind)}", place=f"{place}.type", expected="function or custom")
     function = tool.get("function", tool)
     if not isinstance(function, Mapping):
-        raise ToolError("function is not an object", place=f"{place}.function")
+        raise ToolError(f"{shown(function)} is not a function", place=f"{place}.function", expected="an object")
     if function is not tool:
         _check_keys(function, f"{place}.function")
     parameters = function.get("parameters")
@@ -117,7 +117,7 @@ def _custom(tool: Mapping[str, Any], place: str) -> Tool:
     """Read OpenAI's custom tool, which is nested in chat completions and flat in the Responses API."""
     body = tool.get("custom", tool)
     if not isinstance(body, Mapping):
-        raise ToolError("custom is not an object", place=f"{place}.custom")
+        raise ToolError(f"{shown(body)} is not a custom tool", place=f"{place}.custom", expected="an object")
     if body is not tool:
         _check_keys(body, f"{place}.custom")
     form = body.get("format", {"type": "text"})
@@ -146,7 +146,7 @@ def _build(name: Any, description: Any, parameters: Any, strict: Any, place: str
     try:
         schema = json_copy(parameters)
     except RecursionError:
-        raise ToolError("the parameters are nested too deeply", place=f"{place}.parameters") from None
+        raise ToolError("nested too deeply", place=f"{place}.parameters", expected="fewer levels") from None
     return _checked(Tool(name, str(description or ""), schema, strict), place)
 
 
@@ -178,7 +178,7 @@ def _check_parameters(schema: Mapping[str, Any], place: str) -> None:
     """Check the types of those parts of a schema that are read outside the schema compiler."""
     kind = schema.get("type", "object")
     kinds = kind if isinstance(kind, list) else [kind]
-    if "object" not in [one for one in kinds if isinstance(one, str)]:
+    if "object" not in [name for name in kinds if isinstance(name, str)]:
         raise ToolError(f"the arguments are {shown(kind)}", place=f"{place}.type", expected="object")
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping):
@@ -205,7 +205,9 @@ def _checked(tool: Tool, place: str) -> Tool:
     if not isinstance(name, str) or not name.strip():
         raise ToolError("the tool has no name", place=f"{place}.name", expected="a name")
     if re.search(r"[\x00-\x1f\x7f\ud800-\udfff]", name):
-        raise ToolError(f"name {shown(name)} contains a control character", place=f"{place}.name")
+        raise ToolError(
+            f"name {shown(name)} contains a control character", place=f"{place}.name", expected="printable text"
+        )
     if tool.kind == "custom":
         custom_input(tool.grammar, f"{place}.format")
     else:

@@ -114,7 +114,7 @@ def function_tool(function: Callable[..., Any]) -> Tool:
         stand_in: Any = _stand_in(function)
         schema, rows = described(pydantic.TypeAdapter(stand_in).json_schema(schema_generator=PythonSchema))
     except RecursionError:
-        raise ToolError("a type of the arguments refers to itself", place=place) from None
+        raise ToolError("a type of the arguments refers to itself", place=place, hint="use a pydantic model") from None
     except (PydanticSchemaGenerationError, PydanticUserError, ImportError, NameError) as error:
         raise ToolError(
             f"no JSON schema for the arguments: {str(error).splitlines()[0]}",
@@ -142,7 +142,7 @@ def _stand_in(function: Callable[..., Any], *, without_defaults: bool = False) -
             continue
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
             star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
-            raise ToolError(f"{star}{parameter.name} cannot be passed by name", place=place)
+            raise ToolError(f"{star}{parameter.name} cannot be passed by name", place=place, hint="drop / and *")
         if parameter.kind is not parameter.VAR_KEYWORD:
             parameter = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             if without_defaults and parameter.default is not parameter.empty:
@@ -188,4 +188,5 @@ def _check_docstring(
         hint = stand_in.__annotations__.get(name)
         said = _PLAIN.get(doc.type.removesuffix(", optional").removesuffix(" optional").strip().lower())
         if said is not None and hint in _PLAIN.values() and {said, hint} != {int, float} and said is not hint:
-            raise ToolError(f"the docstring says {doc.type}, the signature {hint.__name__}", place=where)
+            raise ToolError(f"the docstring says {doc.type}, the signature {hint.__name__}", place=where,
+                            expected="the same type in both")  # fmt: skip

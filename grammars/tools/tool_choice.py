@@ -14,7 +14,7 @@ __all__ = ["ToolChoice", "normal_choice"]
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """Whether calls are forbidden, allowed or required, and of which tools; ``named``: of one tool, by its name."""
+    """The choice of a request: no calls, or calls of ``tools`` allowed or required; ``named``: of one by its name."""
 
     mode: Literal["none", "auto", "required"]
     tools: tuple[Tool, ...] = ()

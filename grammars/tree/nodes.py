@@ -1,14 +1,10 @@
-"""Grammars as immutable trees.
+"""Grammars as immutable trees; `grammars.tree.render`, the only module that quotes and names, turns them into Lark.
 
-A tree describes what may be written; `grammars.tree.render` turns it into the engine's Lark dialect and is the only
-module that quotes, escapes and names.  There are two kinds of nodes:
+**Terminal nodes** describe one lexeme, a regular language over characters: `Text`, `Pattern`, `And`, `Not`, `Lexeme`,
+and `Seq`, `Alt`, `Repeat` of terminal nodes.  **Rule nodes**, all others, combine lexemes, tokens and schemas.
 
-* **terminal nodes** describe one lexeme, a regular language over characters: `Text`, `Pattern`, `And`, `Not`,
-  `Lexeme`, and `Seq`, `Alt`, `Repeat` of terminal nodes;
-* **rule nodes**, all others, combine lexemes, tokens and schemas.
-
-Lexemes are greedy and never give characters back: a lexeme whose class contains its own delimiter can never
-end.  Free text must end by a token (`Tokens`), by `Until`, or by a class that excludes the delimiter.
+Lexemes are greedy and never give characters back: a lexeme whose class contains its own delimiter can never end.  Free
+text must end by a token (`Tokens`), by `Until`, or by a class that excludes the delimiter.
 """
 
 from __future__ import annotations

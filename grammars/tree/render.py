@@ -40,7 +40,7 @@ __all__ = ["MAX_NESTING", "quote", "quote_regex", "render"]
 #: The engine refuses about 30 nested parentheses ("lark grammar too deeply nested"); deeper parts become rules.
 MAX_NESTING = 12
 
-_SHORT = 200  # characters of a text whose literal is remembered
+_MAX_CACHED_TEXT = 200  # characters of a text whose literal is remembered
 
 _ALT, _SEQ, _ATOM = 0, 1, 2  # operator precedence, loosest first
 
@@ -50,7 +50,7 @@ def quote(text: str, *, ignore_case: bool = False) -> str:
 
     JSON's escapes are legal in Lark.  DEL is escaped as well: JSON leaves it raw and the engine's lexer refuses it.
     """
-    literal = _literal(text) if len(text) <= _SHORT else _literal.__wrapped__(text)
+    literal = _literal(text) if len(text) <= _MAX_CACHED_TEXT else _literal.__wrapped__(text)
     return literal + "i" if ignore_case else literal
 
 
@@ -167,16 +167,16 @@ class _LineWriter:
         self,
         glue: str,
         parts: tuple[Node, ...],
-        own: int,
+        precedence: int,
         outer: int,
         scope: tuple[_Scope, ...],
         terminal: bool,
     ) -> tuple[str, int]:
-        inner = _SEQ if own == _ALT else _ATOM
+        inner = _SEQ if precedence == _ALT else _ATOM
         rendered = [self.expr(part, inner, scope, terminal=terminal) for part in parts]
         depth = max(d for _, d in rendered)
         text = glue.join(t for t, _ in rendered)
-        if own < outer or (own == _ATOM and len(parts) > 1):
+        if precedence < outer or (precedence == _ATOM and len(parts) > 1):
             if depth + 1 > MAX_NESTING and not any(isinstance(part, When) for part in parts):
                 return self._define_line("T" if terminal else "r", "part", f": {text}"), 0
             return f"({text})", depth + 1
@@ -208,10 +208,10 @@ class _LineWriter:
             self.defined[key] = (defined, node)
         return defined
 
-    def _define_line(self, kind: str, hint: str, rest: str) -> str:
+    def _define_line(self, kind: str, hint: str, definition: str) -> str:
         """Write the line ``<name><rest>`` unless it exists; return its name.  ``hint``: the name wished for."""
-        defined = self._definition_name(kind, hint, rest)
-        self.definitions.setdefault(defined, defined + rest)
+        defined = self._definition_name(kind, hint, definition)
+        self.definitions.setdefault(defined, defined + definition)
         return defined
 
     def _until(self, node: Until, name: str, body: Node, end: Text | Pattern) -> str:
@@ -232,13 +232,13 @@ class _LineWriter:
             self.subs[names.get(name, defined)] = _REFERENCE.sub(lambda mark: names.get(mark[1], mark[0]), lark)
         return defined
 
-    def _definition_name(self, kind: str, hint: str, rest: str) -> str:
+    def _definition_name(self, kind: str, hint: str, definition: str) -> str:
         clean = _clean(hint)
-        defined = self.names_by_line.get((kind + clean, rest))
+        defined = self.names_by_line.get((kind + clean, definition))
         if defined is not None:
             return defined
         name = self._unique_name(clean.upper() if kind == "T" else clean)
-        self.names_by_line[kind + clean, rest] = name
+        self.names_by_line[kind + clean, definition] = name
         return name
 
     def _unique_name(self, name: str) -> str:

@@ -33,7 +33,7 @@ class Regex(FormatOf[str]):
 
 @dataclass(frozen=True, slots=True)
 class Choice(FormatOf[str]):
-    """Exactly one of these texts.  Raises `RequestError` for options that are no list."""
+    """Exactly one of these texts.  Raises `RequestError` for options that are not a list."""
 
     options: Sequence[str]
 

@@ -3,15 +3,6 @@
 A `Format` holds text only, never token ids: a marker is written as the tokenizer spells it (``<think>``), and
 `grammars.tree.markers` decides per tokenizer whether it is a token or plain text.  The grammar that writes a format
 and the parser that reads it are both built from the same value.
-
-The assistant's turn, after the generation prompt, in this notation::
-
-    turn      = [reasoning] answer end
-    reasoning = reasoning.start TEXT reasoning.end
-    answer    = content | [content gap] calls [content]
-    content   = content.start TEXT content.end
-    calls     = section_start call (between call)* section_end
-    call      = call_start ... call_end            (the inside belongs to the syntax)
 """
 
 from __future__ import annotations
@@ -157,6 +148,13 @@ class InputNeeds:
     text_beside_calls: Literal["kept", "dropped", "after", "instead", "thought", "apart"] = "kept"
 
 
+# The assistant's turn, after the generation prompt:
+#   turn      = [reasoning] answer end
+#   reasoning = reasoning.start TEXT reasoning.end
+#   answer    = content | [content gap] calls [content]
+#   content   = content.start TEXT content.end
+#   calls     = section_start call (between call)* section_end
+#   call      = call_start ... call_end            (the inside belongs to the syntax)
 @dataclass(frozen=True, slots=True)
 class Format:
     """The wire format of one model.

@@ -64,18 +64,18 @@ def split_escape(text: bytes) -> tuple[bytes, bytes]:
     return canonical(text).removesuffix(begun), begun
 
 
-def escaped_forms(rest: bytes, begun: bytes, has_token: Callable[[bytes], bool]) -> list[bytes]:
-    """Return the ways to write ``rest`` (canonical), of whose first escape ``begun`` is written already.
+def escaped_forms(text: bytes, begun: bytes, has_token: Callable[[bytes], bool]) -> list[bytes]:
+    """Return the ways to write ``text`` (canonical), of whose first escape ``begun`` is written already.
 
     A form ends where ``has_token`` says that no token begins like it: there may be very many.
     """
-    if not begun and b"\\" not in rest:
-        return [rest]
-    if not rest:
+    if not begun and b"\\" not in text:
+        return [text]
+    if not text:
         return []
     done: list[bytes] = []
     ways = [b""]
-    for unit in _UNITS.findall(rest):
+    for unit in _UNITS.findall(text):
         units = _ways(unit)
         if begun:
             units = tuple(way[len(begun) :] for way in units if way.startswith(begun))

@@ -19,7 +19,7 @@ __all__ = [
 
 #: What `step_into` returns where there is nothing.
 MISSING = object()
-_MOST_DIGITS = 15  # of an index
+_MAX_DIGITS = 15  # of an index
 
 
 def escaped(step: str | int) -> str:
@@ -41,7 +41,7 @@ def step_into(value: Any, step: str) -> Any:
     """The member or the element of ``value`` under an unescaped key or index; `MISSING` where there is none."""
     if isinstance(value, dict):
         return value.get(step, MISSING)
-    if isinstance(value, list) and step.isascii() and step.isdigit() and len(step) <= _MOST_DIGITS:
+    if isinstance(value, list) and step.isascii() and step.isdigit() and len(step) <= _MAX_DIGITS:
         return value[int(step)] if int(step) < len(value) else MISSING
     return MISSING
 

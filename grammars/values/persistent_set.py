@@ -16,7 +16,7 @@ from fractions import Fraction
 __all__ = ["Mode", "PersistentSet"]
 
 _END = b"\xff"  # greater than every byte of UTF-8 text
-_FEW = 16
+_FEW_TEXTS = 16
 
 
 class Mode(IntEnum):
@@ -81,7 +81,7 @@ class PersistentSet:
 
     def __contains__(self, value: object) -> bool:
         at = self
-        for _ in range(_FEW):  # the latest are looked at one by one: no runs are made for a few values
+        for _ in range(_FEW_TEXTS):  # the latest are looked at one by one: no runs are made for a few values
             if at._runs is not None or at.before is None:
                 break
             if at.value == value:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 __all__ = ["Outcome", "ReportRow", "SchemaReport"]
 
-_MOST_LINES = 10
+_MAX_LINES = 10
 
 
 class Outcome(StrEnum):
@@ -58,18 +58,18 @@ class SchemaReport:
         for row in self.rows:
             if row.keyword == "format" and row.outcome is Outcome.EXACT:
                 places.setdefault(row.reason, []).append(row.pointer or "the root")
-        more = [f"{len(places) - _MOST_LINES} more formats: see the report"] if len(places) > _MOST_LINES else []
+        more = [f"{len(places) - _MAX_LINES} more formats: see the report"] if len(places) > _MAX_LINES else []
         lines = [
             f"format at {first}{f' and {len(others)} more' if others else ''}: {reason}"
             for reason, (first, *others) in places.items()
         ]
-        return (*lines[:_MOST_LINES], *more)
+        return (*lines[:_MAX_LINES], *more)
 
     @property
     def misspelt(self) -> tuple[str, ...]:
         """A line for each word that nearly spells a keyword or a property; at most ten lines."""
         rows = [row for row in self.rows if row.is_slip]
-        return tuple(f"{row.keyword} at {row.pointer or 'the root'}: {row.reason}" for row in rows[:_MOST_LINES])
+        return tuple(f"{row.keyword} at {row.pointer or 'the root'}: {row.reason}" for row in rows[:_MAX_LINES])
 
     def strictly(self) -> SchemaReport:
         """Return the report under the policy ``strict``: relaxed rows are refused."""

@@ -1,4 +1,4 @@
-"""An answer on the terminal, as it is written."""
+"""An answer on the terminal, while it is written."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def as_json(value: Any) -> str:
 
 
 def message_json(message: Message) -> dict[str, Any]:
-    """A message; what its trace holds is written to a file of its own."""
+    """A message; its trace is written to another file."""
     bare = replace(message, parsed=None, partial=None, tool_calls=(), error=None, parse_error=None, trace=None)
     data = asdict(bare)
     del data["trace"], data["partial"], data["has_format"]

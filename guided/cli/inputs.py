@@ -40,7 +40,7 @@ def expand_path(value: str | Path) -> Path:
     try:
         return Path(value).expanduser()
     except RuntimeError as error:
-        raise RequestError(str(error), place=str(value)) from None
+        raise RequestError(str(error), place=str(value), expected="the path of a file or folder") from None
 
 
 def load_format(value: str, place: str) -> Any:
@@ -86,9 +86,10 @@ def read_text(value: str | Path, place: str) -> str:
             return expand_path(value).read_text(encoding="utf-8-sig")  # -sig drops a byte order mark
         text = sys.stdin.read()
     except UnicodeDecodeError as error:
-        raise RequestError(f"not UTF-8: {error}", place=f"{place} {value}") from None
+        raise RequestError(f"not UTF-8: {error}", place=f"{place} {value}", expected="text in UTF-8") from None
     except OSError as error:
-        raise RequestError(f"cannot read the file: {error.strerror or error}", place=f"{place} {value}") from None
+        raise RequestError(f"cannot read the file: {error.strerror or error}", place=f"{place} {value}",
+                           expected="a text file") from None  # fmt: skip
     if not text:
         raise RequestError("standard input is empty", place=place, hint="it can be read by one option only")
     return text

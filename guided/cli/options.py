@@ -115,7 +115,9 @@ class Asked:
         body = dict(body)
         for key in [key for key in more if key in body]:
             raise RequestError(
-                f"--{key.replace('_', '-')} together with a request that has {shown(key)}", place="--request"
+                f"--{key.replace('_', '-')} together with a request that has {shown(key)}",
+                place="--request",
+                expected="one or the other",
             )
         if "max_tokens" in more:
             body["max_tokens"] = more["max_tokens"]

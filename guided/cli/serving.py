@@ -17,7 +17,7 @@ from special_tokens.errors import GuidedError, ModelError, RequestError
 __all__ = ["serve"]
 
 _PACKAGES = ("starlette", "uvicorn", "prometheus_client")
-_MODEL, _LIMITS, _CLIENTS = "Model", "Limits", "Clients"
+_MODEL, _LIMITS, _CLIENTS, _OPERATORS = "Model", "Limits", "Clients", "Operators"
 
 
 def _option(help: str, *names: str, panel: str | None = None) -> Any:
@@ -58,6 +58,11 @@ def serve(
     served_model_name: Annotated[
         list[str] | None, _option("Name of the model for clients; repeat for more.", panel=_CLIENTS)
     ] = None,
+    no_page: Annotated[bool, _option("No page at /.", "--no-page", panel=_OPERATORS)] = False,
+    page_shows_text: Annotated[
+        bool, _option("The page shows text of answers, whoever asked.", "--page-shows-text", panel=_OPERATORS)
+    ] = False,
+    otel: Annotated[bool, _option("Trace requests with OpenTelemetry.", "--otel", panel=_OPERATORS)] = False,
 ) -> None:
     """Serve a model with OpenAI's API: chat completions, completions, responses; many requests at once."""
     if missing := [name for name in _PACKAGES if importlib.util.find_spec(name) is None]:
@@ -75,8 +80,19 @@ def serve(
         max_waiting=max_waiting,
         cache_tokens=cache_tokens,
         piece=piece,
+        page=not no_page,
+        page_shows_text=page_shows_text,
+        otel=otel,
     )
     write_logs(log_level)
+    if otel:
+        try:
+            from guided.serve.observing.spans import export_spans
+
+            export_spans()
+        except ImportError as error:
+            hint = "in a checkout of guided: pip install '.[otel]'"
+            raise GuidedError(f"tracing needs {error.name}", place="--otel", hint=hint) from None
     say(f"Loading {model or 'the embedded model'} ...")
     began = time.monotonic()
 

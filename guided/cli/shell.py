@@ -34,7 +34,7 @@ class ChatFile:
             raise RequestError("a system message for a chat that has begun", place="--system", hint="name a new file")
         body = parse_json(read_text(path, "file"), f"file {path}")
         if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
-            raise RequestError("no chat", place=f"file {path}", expected='{"messages": [...]}')
+            raise RequestError("the file holds no chat", place=f"file {path}", expected='{"messages": [...]}')
         return cls(path, body["messages"])
 
     def add(self, *messages: dict[str, Any]) -> None:

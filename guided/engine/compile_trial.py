@@ -55,7 +55,7 @@ class Trial(Worker):
     def seconds(self) -> float:
         return time_limits().grammar_cpu_s if self._seconds is None else self._seconds
 
-    def known(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> TrialOutcome | None:
+    def cached_verdict(self, grammar: str, *, vocab_size: int, limits: dict[str, int]) -> TrialOutcome | None:
         """Return the cached verdict on a grammar; None if there is none."""
         return self._verdicts.get(digest(grammar, vocab_size, limits, self.seconds))
 

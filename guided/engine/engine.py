@@ -31,7 +31,7 @@ from special_tokens.errors import (
     TokenizerError,
 )
 
-__all__ = ["CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes"]
+__all__ = ["SIMPLER", "CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes"]
 
 _Derived = TypeVar("_Derived")
 
@@ -72,7 +72,7 @@ _stack_lock = threading.Lock()
 
 #: Words of the engine's error for a grammar for which the first limit is too low.
 _COSTLY_WORDS = ("fuel", "initial lexer configuration")
-_SIMPLER = "use fewer or simpler intersections, complements and repeats"
+SIMPLER = "use fewer or simpler intersections, complements and repeats"
 _LIMIT_REASONS = {"MaxTokensTotal", "ParserTooComplex", "LexerTooComplex"}
 _LIMIT_WORDS = ("too big", "too many", "Too many", "max is", "fuel", "limit")
 
@@ -161,10 +161,11 @@ class Engine:
     # -- vocabulary
 
     def token_bytes(self, token_id: int) -> bytes:
-        """Return the bytes that a token writes: a marker token's are its name, an id past the tokenizer writes none."""
+        """Return the bytes that a token writes: a marker token's are its name, another id writes none."""
         data = self._bytes.get(token_id)
         if data is None:
-            data = bytes(self.ll_tokenizer.decode_bytes([token_id])) if token_id < self.tokens.facts.vocab_size else b""
+            is_known = 0 <= token_id < self.tokens.facts.vocab_size
+            data = bytes(self.ll_tokenizer.decode_bytes([token_id])) if is_known else b""
             self._bytes[token_id] = data
         return data
 
@@ -207,9 +208,9 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
     deadline of the thread (`grammars.limits.deadline`), or at one of its own if the thread has none.
     """
     if is_late():
-        raise LimitExceeded("the grammar is not compiled before the deadline of its request", hint=_SIMPLER)
+        raise LimitExceeded("the grammar is not compiled before the deadline of its request", hint=SIMPLER)
     vocab_size = tokenizer.vocab_size
-    verdict = _trial.known(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
+    verdict = _trial.cached_verdict(grammar, vocab_size=vocab_size, limits=_TRIED_LIMITS)
     matcher = _compiled(tokenizer, grammar, LIMITS) if verdict is None else None
     if matcher is None or (matcher.is_error() and any(w in _message(matcher) for w in _COSTLY_WORDS)):
         with deadline():  # set only here: few grammars need it, and for the others it would be much of the cost
@@ -225,9 +226,9 @@ def compile_grammar(tokenizer: Any, grammar: str) -> Any:
 def _check_verdict(verdict: TrialOutcome) -> None:
     """Raise `LimitExceeded` for a grammar that must not be compiled in this process, now or at all."""
     if verdict.limit:
-        raise LimitExceeded(verdict.limit, hint=_SIMPLER)
+        raise LimitExceeded(verdict.limit, hint=SIMPLER)
     if verdict.error is not None:  # perhaps only of the worker, which knows no named tokens; too costly to try here
-        raise LimitExceeded(f"the grammar does not compile: {_words(verdict.error)}", hint=_SIMPLER)
+        raise LimitExceeded(f"the grammar does not compile: {_words(verdict.error)}", hint=SIMPLER)
     if verdict.seconds > time_left():
         seconds = f"takes {verdict.seconds:.1f} s, and {max(0.0, time_left()):.1f} s are left until its deadline"
         raise LimitExceeded(f"compiling the grammar {seconds}", hint="try again when the machine is less busy")
@@ -270,14 +271,14 @@ def check_matcher(matcher: Any, what: str) -> None:
         return
     message = _message(matcher)
     if matcher.stop_reason() in _LIMIT_REASONS or any(word in message for word in _LIMIT_WORDS):
-        raise LimitExceeded(f"{what}: {message}")
+        raise LimitExceeded(f"{what}: {message}", hint=SIMPLER)
     if what == "the grammar does not compile":
-        raise GrammarError(f"{what}: {message}")
+        raise GrammarError(f"{what}: {message}", expected="a grammar that llguidance compiles")
     raise MatcherFailed(f"{what}: {message}")
 
 
 def _probe(pristine: Any, *, step: bool) -> None:
-    """Compute one mask, because the engine compiles a grammar without any sentence; raise if there is none.
+    """Compute one mask, because the engine compiles a grammar that no text matches; raise `GrammarError` then.
 
     With ``step`` one token is written as well, because thousands of options at one place exceed the engine's limits
     only then.
@@ -287,7 +288,9 @@ def _probe(pristine: Any, *, step: bool) -> None:
     if matcher.is_error():
         message = _message(matcher)
         if matcher.stop_reason() == "NoExtensionBias" or "NoExtension" in message:
-            raise GrammarError("no text can be written under this grammar")
+            raise GrammarError(
+                "no text matches this grammar", hint="look for intersections and complements that exclude each other"
+            )
         check_matcher(matcher, "the grammar does not compile")
     if step:
         first = next((8 * i + (byte & -byte).bit_length() - 1 for i, byte in enumerate(mask) if byte), None)

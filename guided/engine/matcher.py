@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from grammars.plan.plan import Plan
-from guided.engine.engine import Engine, check_matcher
+from guided.engine.engine import SIMPLER, Engine, check_matcher
 from special_tokens.errors import GuidanceError, LimitExceeded
 
 __all__ = ["RecoveringMatcher"]
@@ -48,7 +48,7 @@ class RecoveringMatcher:
         if self.current.is_error():
             place = f"token {len(tokens)}"
             if "satisfy the grammar" in self.current.get_error():  # the tokens did when they were committed
-                raise LimitExceeded(f"replaying after an error: {_NO_STATES}", place=place)
+                raise LimitExceeded(f"replaying after an error: {_NO_STATES}", place=place, hint=SIMPLER)
             self.fail("replaying after an error", place)
 
     def reset(self) -> None:
@@ -78,4 +78,4 @@ class RecoveringMatcher:
         except GuidanceError as error:
             error.place = place
             raise
-        raise LimitExceeded(f"{doing}: {_NO_STATES}", place=place)  # a full lexer sets no error
+        raise LimitExceeded(f"{doing}: {_NO_STATES}", place=place, hint=SIMPLER)  # a full lexer sets no error

@@ -33,8 +33,8 @@ class AnswerMethods:
     A type given as ``response_format`` types the answer: ``message.parsed`` is of that type, or None.
     """
 
-    context: ModelContext
-    planner: Planner
+    context: ModelContext  #: model, tokenizer, format and caches: what a server or another adapter builds on
+    planner: Planner  #: makes plans and keeps them; for adapters as well
 
     @overload
     def batch(
@@ -191,7 +191,7 @@ class AnswerMethods:
         Errors of a tool, and arguments that its types refuse, are given to the model as results.  A call that landed
         (`guided.output.message.ToolCall`) is not run, and its result says so.  After ``max_turns`` turns with calls the
         model must answer; ``tool_choice`` acts on the first turn, later ones may call or answer (``none`` forbids calls
-        in all).  ``call_tool`` runs the tools that are no Python functions.  The other keywords are those of `chat`.
+        in all).  ``call_tool`` runs the tools without a Python function.  The other keywords are those of `chat`.
         Raises `ToolError` for a tool that nothing can run.
         """
         return run_tools(self.chat, messages, max_turns, call_tool, {**options, "response_format": response_format})

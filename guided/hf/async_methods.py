@@ -118,7 +118,7 @@ class AsyncStream(Generic[T_parsed]):
 class AsyncMethods(AnswerMethods):
     """The part of `Guide` that answers an event loop."""
 
-    worker: WorkerThread
+    _worker: WorkerThread
 
     @overload
     def astream(
@@ -148,7 +148,9 @@ class AsyncMethods(AnswerMethods):
         **options: Unpack[Keywords],
     ) -> AsyncStream[Any]:
         """Return the events of `stream` for ``async for``; a wrong argument raises at the first one."""
-        return AsyncStream(self.worker, lambda: self.stream(messages, plan, response_format=response_format, **options))
+        return AsyncStream(
+            self._worker, lambda: self.stream(messages, plan, response_format=response_format, **options)
+        )
 
     @overload
     async def achat(
@@ -255,7 +257,7 @@ class AsyncMethods(AnswerMethods):
         describe: bool = True,
     ) -> dict[str, Any] | AsyncGenerator[dict[str, Any], None]:
         """Return what `complete` returns; chunks come as an async iterator."""
-        run = await self.worker.run(
+        run = await self._worker.run(
             lambda: completing(self.planner, body, trusted=trusted, ignore_unknown=ignore_unknown, describe=describe)
         )
-        return self.worker.iterate(run.chunks()) if run.is_streamed else await self.worker.result(run.whole())
+        return self._worker.iterate(run.chunks()) if run.is_streamed else await self._worker.result(run.whole())

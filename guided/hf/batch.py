@@ -98,7 +98,7 @@ def _sampling_words(asked: AnswerOptions) -> dict[str, Any]:
         if getattr(sampling, name):
             raise RequestError(_CANNOT, place=name, hint="use guide.generate")
     if sampling.seed is not None or sampling.logprobs is not None:
-        raise RequestError("seed and logprobs are for guide.generate", place="sampling")
+        raise RequestError(_CANNOT, place="seed and logprobs", hint="use guide.generate")
     words: dict[str, Any] = {}
     names = ("temperature", "top_p", "top_k", "min_p")
     given = {name: getattr(sampling, name) for name in names if getattr(sampling, name) is not None}

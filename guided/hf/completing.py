@@ -36,6 +36,7 @@ class CompletionRun:
     generation: Generation
     with_states: bool = False
     num_prompts: int = 1
+    head: Head = field(kw_only=True)
 
     def messages(self) -> list[Message]:
         """Return the message of each choice; raises the error where every row failed."""
@@ -89,7 +90,6 @@ class WrittenText:
 class Completing(CompletionRun):
     """One accepted request of Chat Completions."""
 
-    head: Head = field(kw_only=True)
     is_streamed: bool = False
     with_usage: bool = False
     custom: tuple[str, ...] = ()  #: names of custom tools
@@ -107,7 +107,7 @@ class Completing(CompletionRun):
         yield from form.first()
         for _ in self.generation.steps():
             yield from form.step()
-        yield from form.rest()
+        yield from form.held_back()
         yield from form.last(self.messages())
 
 
@@ -131,7 +131,7 @@ class ChatForm:
         """Return the chunks of the tokens since the last call."""
         return self._written.step()
 
-    def rest(self) -> list[dict[str, Any]]:
+    def held_back(self) -> list[dict[str, Any]]:
         """Return the chunks of what was held back, when all rows have ended."""
         return self._written.step(is_last=True)
 
@@ -141,12 +141,18 @@ class ChatForm:
 
 
 def completing(
-    planner: Planner, body: Mapping[str, Any], *, trusted: bool, ignore_unknown: bool, describe: bool
+    planner: Planner,
+    body: Mapping[str, Any],
+    *,
+    trusted: bool,
+    ignore_unknown: bool,
+    describe: bool,
+    trace: bool = False,
 ) -> Completing:
     """Return the request of ``body``, planned and bound; raises `RequestError` for what cannot be answered."""
     chat = read_chat(body, trusted=trusted, ignore_unknown=ignore_unknown)
     plan = planner.plan_request(chat.request)
-    asked = asked_of(chat.request, describe=describe)
+    asked = asked_of(chat.request, describe=describe, trace=trace)
     generation = generation_of(planner, *rows_of(planner, chat.messages, plan, asked, "messages", is_one=True), asked)
     return Completing(
         generation,
@@ -159,11 +165,12 @@ def completing(
     )
 
 
-def asked_of(request: Request, *, describe: bool) -> AnswerOptions:
+def asked_of(request: Request, *, describe: bool, trace: bool = False) -> AnswerOptions:
     """Return the settings of a request's answers."""
     return AnswerOptions(
         sampling=Sampling(**request.sampling),
         describe=describe,
+        trace=trace,
         return_last_hidden_state=request.return_last_hidden_state,
         landing=request.landing,
         short_budget=request.short_budget,

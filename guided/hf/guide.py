@@ -76,7 +76,7 @@ class Guide(AsyncMethods):
         pool = PrefixPool(checked_cache_bytes(cache_bytes))
         self.context = ModelContext(tokenizer, tokens, format, model=model, pool=pool)
         self.planner = Planner(self.context)
-        self.worker = WorkerThread()
+        self._worker = WorkerThread()
 
     @classmethod
     def from_pretrained(

@@ -21,7 +21,7 @@ __all__ = ["CallTool", "ToolResult", "ToolRun", "arun_tools", "run_tools"]
 
 T = TypeVar("T", covariant=True, default=Any)
 
-#: Name and arguments of a call -> its result, for tools that are no Python functions (``session.call_tool`` of MCP).
+#: Name and arguments of a call -> its result, for tools without a Python function (``session.call_tool`` of MCP).
 CallTool = Callable[[str, Any], Any]
 
 

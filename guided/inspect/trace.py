@@ -95,7 +95,7 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
             continue
         symbols = table.symbols(token)
         spans, position = table.spans(position, symbols)
-        remaining = _rest(trailing, symbols)
+        remaining = _remainder(trailing, symbols)
         if remaining is not None:
             out[-1] = marker_name
         trailing = remaining or b""
@@ -114,7 +114,7 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
             out[first_token:] = [marker_name] * (len(out) - first_token)
             trailing = span.exit.after.encode("utf-8") if target in _TEXT else b""
             if span.last < len(symbols):
-                trailing = _rest(trailing, symbols[span.last :]) or b""
+                trailing = _remainder(trailing, symbols[span.last :]) or b""
     return out
 
 
@@ -122,8 +122,8 @@ def _regions(tokens: Sequence[int], plan: Plan | None, engine: Engine, begin: Be
 _TEXT = (RegionName.CONTENT, RegionName.RESPONSE)
 
 
-def _rest(trailing: bytes, symbols: Sequence[int]) -> bytes | None:
-    """Return the rest of ``trailing`` after ``symbols``; None where they are no part of it."""
+def _remainder(trailing: bytes, symbols: Sequence[int]) -> bytes | None:
+    """Return the rest of ``trailing`` after ``symbols``; None where they are not its beginning."""
     data = bytes(symbol for symbol in symbols if symbol < 256)
     return trailing[len(data) :] if data and len(data) == len(symbols) and trailing.startswith(data) else None
 

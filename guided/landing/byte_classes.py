@@ -13,11 +13,11 @@ FEW = 8
 #: Where more bytes than this are allowed, any text is.
 FREE_TEXT = 64
 #: What must come next, if it is as long as this, shows that free text has been left.
-_EXIT = 4
+_EXIT_BYTES = 4
 #: Places that take as long as seeing what comes after some symbols, and as asking whether they fit.
 SEEN, FITTED = 0.05, 0.02
 #: The most that looking at texts may take at one place.
-_MOST_SPENT = 20.0
+_MAX_SPENT = 20.0
 #: Letters first: a run of them has fewer tokens than one of digits or marks.
 _PRINTABLE = bytes((*range(0x61, 0x7B), *range(0x20, 0x61), *range(0x7B, 0x7F), 0x0A, 0x09))
 _WORD = b"_ abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -67,9 +67,9 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
         """
         plain: dict[int, Lookahead | None] = {}
         for text in texts:
-            for rest in self._fitting(text, matcher, mask, written):
-                if is_surely(rest) or (len(rest) >= min(len(text), 2) and self.leads(rest, matcher, mask, plain)):
-                    yield tuple(rest)
+            for ending in self._fitting(text, matcher, mask, written):
+                if is_surely(ending) or (len(ending) >= min(len(text), 2) and self.leads(ending, matcher, mask, plain)):
+                    yield tuple(ending)
                     break  # the longest rest ends it surely, and the rest of a text begun is shorter than the text
 
     def leads(
@@ -89,7 +89,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
                 plain[number] = matcher.outcome(letters) if matcher.accepts(letters) else None
             if plain[number] == after:
                 return False
-        if len(after.forced) >= _EXIT:
+        if len(after.forced) >= _EXIT_BYTES:
             return True
         single = self.looks(matcher, mask).get(after)
         return single is None or (single,) == tuple(text)
@@ -104,19 +104,19 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
         here, looks = matcher.outcome(b""), self.looks(matcher, mask)
         seen: set[Lookahead] = set()
         for text in texts:
-            rest = next(self._fitting(text, matcher, mask, written), None)
-            if rest is None:
+            ending = next(self._fitting(text, matcher, mask, written), None)
+            if ending is None:
                 continue
-            after = matcher.outcome(rest)
+            after = matcher.outcome(ending)
             self.spent += SEEN
-            if after not in seen and (after != here or (len(rest) == 1 and rest[0] not in _WORD)):
+            if after not in seen and (after != here or (len(ending) == 1 and ending[0] not in _WORD)):
                 seen.add(after)
                 single = looks.get(after)
-                yield tuple(rest) if single is None else (single,)
+                yield tuple(ending) if single is None else (single,)
 
     def fits(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask) -> bool:
         """Whether ``text`` may be written; False as well where ``spent``, taken off at each place, is too much."""
-        if not mask.allows(text[0]) or self.spent >= _MOST_SPENT:
+        if not mask.allows(text[0]) or self.spent >= _MAX_SPENT:
             return False
         self.spent += FITTED * (1 + len(text) / FREE_TEXT)
         return matcher.accepts(text)

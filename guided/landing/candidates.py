@@ -29,16 +29,15 @@ _DIFFERING = b"9876543210zyxwvutsrqponmlkjihgfedcba"
 #: The end of a string in JSON.
 _QUOTE = ((0x22,),)
 #: The lengths of the runs of one byte that are tried in a string.
-_RUNS = (64, 256)
+_RUN_LENGTHS = (64, 256)
 #: Members or items after which a search does not go back to the ones before.
-_MANY = 8
+_MANY_MEMBERS = 8
 
 
 #: The cost of a byte that must come; it is less than that of a chosen one, since it is mostly a part of a longer token.
-_FORCED = 0.35
-#: What is added to the cost of members that may be optional, where others are required, and to that of a byte after
-#: which nothing has changed, as another digit, where others lead on.
-_OPTIONAL, _STAYS = 40.0, 4.0
+_FORCED_COST = 0.35
+_OPTIONAL_COST = 40.0  # added to members that may be optional, where others are required
+_NO_CHANGE_COST = 4.0  # added to a byte after which nothing has changed, as another digit, where others lead on
 
 
 class Candidate(NamedTuple):
@@ -57,7 +56,7 @@ class Preference(NamedTuple):
     """One preference of a search.
 
     ``first_bytes`` are extra costs of beginning a JSON value with a byte.  A piece of text, a choice and what must come
-    after it, costs 1 and `_FORCED` for each byte after the first, or with ``by_tokens`` the tokens that write it.
+    after it, costs 1 and `_FORCED_COST` for each byte after the first, or with ``by_tokens`` the tokens that write it.
     ``takes_known``: a known text of a response is written wherever one fits.  ``heeds_extra``: whether
     `Candidate.extra` counts.
     """
@@ -76,7 +75,7 @@ class Preference(NamedTuple):
         """Return what a piece of text costs, of which ``num_tokens`` counts the tokens."""
         if not piece:
             return 0.0
-        return num_tokens(piece) if self.by_tokens else 1.0 + _FORCED * (len(piece) - 1)
+        return num_tokens(piece) if self.by_tokens else 1.0 + _FORCED_COST * (len(piece) - 1)
 
 
 class Candidates:
@@ -135,9 +134,9 @@ class Candidates:
         some = bytes_of(mask.byte_bits) if many <= FEW else classes.of(matcher, mask)
         if region is RegionName.CONTENT and mask.allows(0x61) and 0x61 not in some:
             some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
-        extra = _OPTIONAL if rests else 0.0
+        extra = _OPTIONAL_COST if rests else 0.0
         stays = classes.looks(matcher, mask).get(Lookahead(mask, b"")) if many > FEW and len(some) > 1 else None
-        singles = (Candidate((byte,), extra=extra + _STAYS * (byte == stays)) for byte in some)
+        singles = (Candidate((byte,), extra=extra + _NO_CHANGE_COST * (byte == stays)) for byte in some)
         return [*candidates, *rests, *singles]
 
     def others(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
@@ -164,7 +163,7 @@ class Candidates:
                 return self._key(matcher, mask, scan)
             case Mode.IN_KEY if candidates := self._required(matcher, scan):
                 some = classes.of(matcher, mask)
-                return [*candidates, *(Candidate((byte,), extra=_OPTIONAL) for byte in some)]
+                return [*candidates, *(Candidate((byte,), extra=_OPTIONAL_COST) for byte in some)]
             case Mode.IN_KEY if _is_guess(allowed) and (candidates := self._named(matcher, b'"' + scan.text)):
                 return [*candidates, *_each(classes.of(matcher, mask))]
             case Mode.STRING if candidates := _different(matcher, scan):
@@ -219,8 +218,8 @@ class Candidates:
         for word, some in self._words:
             left = [end for end in some if end in ends]
             rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(left))
-            for rest, end in rests:
-                text = (*rest, *end)
+            for ending, end in rests:
+                text = (*ending, *end)
                 if end in left and classes.fits(text, matcher, mask):
                     if classes.leads(text, matcher, mask, plain):
                         candidates.append(Candidate(text))
@@ -247,16 +246,16 @@ class Candidates:
         names = (name for name, needed in self._names if needed and name.startswith(written_part))
         rests = (name[len(written_part) :] for name in names if name[1:-1] not in written)
         most = FEW if written_part and not written else 1
-        return [Candidate(tuple(rest), settles=most == 1) for rest in islice(filter(matcher.accepts, rests), most)]
+        return [Candidate(tuple(ending), settles=most == 1) for ending in islice(filter(matcher.accepts, rests), most)]
 
     def _named(self, matcher: ByteMatcher, written_part: bytes = b"") -> list[Candidate]:
         """The rests of known names after ``written_part``: of the last required one, or else of some."""
         for is_required in (True, False):
             names = (name for name, needed in self._names if needed is is_required and name.startswith(written_part))
-            rests = (rest for rest in (name[len(written_part) :] for name in names) if matcher.accepts(rest))
+            rests = (ending for ending in (name[len(written_part) :] for name in names) if matcher.accepts(ending))
             last = list(islice(rests, 1 if is_required else _NAMES_AT_ONCE))
             if last:
-                return [Candidate(tuple(rest)) for rest in reversed(last)]
+                return [Candidate(tuple(ending)) for ending in reversed(last)]
         return []
 
 
@@ -283,10 +282,10 @@ def _filled(
         return []
     late = [end for end, fits in zip(ends, at_once, strict=True) if not any(fits)]
     for byte in some if late else ():
-        for size in _RUNS:
+        for size in _RUN_LENGTHS:
             run = (byte,) * matcher.num_accepted((byte,) * size)
             end = next((end for end in late if matcher.accepts((*run, *end))), None)
-            classes.spent += FITTED * (len(ends) + size / _RUNS[0])
+            classes.spent += FITTED * (len(ends) + size / _RUN_LENGTHS[0])
             if end is not None:
                 least = 2 + bisect_left(range(2, len(run)), True, key=lambda at: matcher.accepts((*run[:at], *end)))
                 classes.spent += 8 * FITTED
@@ -317,7 +316,7 @@ def _different(matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
     """A number or a word for an item that must differ from many others: one of its index."""
     at = scan.frame.item_index if scan.frame is not None and scan.frame.node >= 0 else 0
     written_part = b"" if scan.mode is Mode.VALUE else b'"' + scan.text
-    for text in (b"%d" % (100 + at), b'"%c%c"' % (97 + at // 26 % 26, 97 + at % 26)) if at >= _MANY else ():
+    for text in (b"%d" % (100 + at), b'"%c%c"' % (97 + at // 26 % 26, 97 + at % 26)) if at >= _MANY_MEMBERS else ():
         if text.startswith(written_part) and matcher.accepts(text[len(written_part) :]):
             return [Candidate(tuple(text[len(written_part) :]))]
     return []
@@ -326,7 +325,7 @@ def _different(matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
 def _has_many(scan: ScanState) -> bool:
     """Whether so much of an array or object that is open has been written that other values for it are not compared."""
     frame = scan.frame
-    while frame is not None and max(frame.item_index, len(frame.written)) < _MANY:
+    while frame is not None and max(frame.item_index, len(frame.written)) < _MANY_MEMBERS:
         frame = frame.parent
     return frame is not None
 

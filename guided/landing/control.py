@@ -1,12 +1,9 @@
-"""Control of one answer under a token budget: the answer that fits is the model's own, any other one ends in time.
+"""Control of one answer under a token budget: an answer that fits is the model's own, any other one ends in time.
 
 A path to the end that fits into the remaining tokens is known from the beginning.  Far from the budget, tokens are only
 counted, with the most by which they can lengthen the path (`growth_bound`); when this credit is used up, the path is
-found again.  Near the budget each token is tried before it is chosen: on the path that still ends the answer after it,
-else with a search on a copy of the state.  A token is refused where ends were found and each of them is too long.  A
-search that was cut before it came to any end decides nothing: the model's own token is taken then, and the answer may
-be cut, until the budget has chosen a token; from there on only tokens with a known path are taken.  Where no bound on
-the growth is sure, tokens are tried from the beginning.
+searched again.  Near the budget, or where no bound is sure, each token is tried before it is chosen: on the path that
+still ends the answer after it, else with a search on a copy of the state.
 """
 
 from __future__ import annotations
@@ -31,24 +28,23 @@ __all__ = ["LandingControl", "Marks", "PlanPath", "RowLanding"]
 
 #: A search for a lost path is repeated after this many tokens (half of the remaining ones if they are few), or this
 #: part of the remaining ones if that is more.
-_RETRY, _RETRIES = 4, 8
-#: Places that the searches of one step may try: each step brings some, what it leaves is kept for later steps up to a
-#: most (the beginning has as many), of which one step may take a part.
-_STEP_PLACES, _SAVED_PLACES, _MOST_PLACES = 25, 1_000, 400
-#: The most places of one look after tokens that were only counted, and of one where the path has been lost.
-_LOOK_PLACES, _PLACES_LOST = 1_000, 125
-#: Places that take as long as committing a token that is tried.
-_TRIED = 3.0
+_RETRY_TOKENS, _RETRY_DIVISOR = 4, 8
+_STEP_PLACES = 25  # that each step adds to those that its searches may try
+_SAVED_PLACES = 1_000  # at most, that steps leave for later ones; an answer begins with as many
+_MAX_STEP_PLACES = 400  # of the saved ones that one step may use
+_MAX_LOOK_PLACES = 1_000  # of one search after tokens that were only counted
+_MAX_LOST_PLACES = 125  # of one search where the path has been lost
+_COMMIT_COST = 3.0  # of a token that is tried, in places
 #: Tokens of margin far from the budget, in addition to the bound.
-_NEAR = 12
+_MARGIN_TOKENS = 12
 #: Positions whose paths are kept: drafts may be taken back, at most as many tokens.
-_POSITIONS = 64
-#: This many symbols of an opening in free text show that a call is begun; fewer are in other text as well.
-_OPENING = 3
-#: The calls, by their openings, of which one must fit where an opening is begun.
-_MOST_LEADS = 8
-#: The names in a note, and what one is made of; tokens before a refused one in which its name may have begun.
-_MOST_NAMES, _NAME, _NAME_TOKENS = 3, re.compile(r"[\w.-]+"), 16
+_MAX_POSITIONS = 64
+#: This many symbols of an opening in free text show that a call begins; fewer occur in other text as well.
+_OPENING_SYMBOLS = 3
+#: The most calls tried, by their openings: where an opening begins, one of them must fit.
+_MAX_LEADS = 8
+_MAX_NAMES, _NAME = 3, re.compile(r"[\w.-]+")  # names in a note
+_NAME_TOKENS = 16  # before a refused one, in which its name may have begun
 
 
 class Marks(NamedTuple):
@@ -148,7 +144,7 @@ class LandingControl:
     @property
     def margin(self) -> int:
         """The tokens beyond a path that must be left where tokens are only counted."""
-        return _NEAR + (self._plan.growth.most if self._plan.growth.is_sure else 0)
+        return _MARGIN_TOKENS + (self._plan.growth.most if self._plan.growth.is_sure else 0)
 
     def rolled_back(self, size: int) -> None:
         """Forget what is known of tokens after the first ``size``, which have been undone."""
@@ -191,7 +187,7 @@ class LandingControl:
             path = self._looked_up(state, path or before.path or NOTHING, remaining)
         if path is None:
             self.lost = self._finder.refusal or self.lost or f"no end was found within {remaining} tokens"
-            retry = max(1, min(_RETRY, remaining // 2), remaining // _RETRIES)
+            retry = max(1, min(_RETRY_TOKENS, remaining // 2), remaining // _RETRY_DIVISOR)
             return _Position(size, None, retry, size, before.saved)
         self.lost = ""
         room = remaining - self._reserved(state.region) - self.margin
@@ -199,7 +195,7 @@ class LandingControl:
             path = in_tokens(state, path, remaining) or path
         here = _Position(size, path, room - path.size, size, before.saved)
         self._kept[size] = here
-        if len(self._kept) > _POSITIONS:
+        if len(self._kept) > _MAX_POSITIONS:
             del self._kept[next(iter(self._kept))]
         return here
 
@@ -219,7 +215,7 @@ class LandingControl:
             return None
         if is_free(state):
             return NOTHING
-        places = _PLACES_LOST if self.lost else _LOOK_PLACES
+        places = _MAX_LOST_PLACES if self.lost else _MAX_LOOK_PLACES
         effort = Effort(cpu_s=time_limits().landing_look_cpu_s, places=places)
         return self._finder.find(cursor, known_path, remaining, effort).path
 
@@ -247,9 +243,12 @@ class LandingControl:
 
     def step_effort(self) -> Effort:
         """Return what all searches of one step, which begins now, may take."""
-        places = _STEP_PLACES + min(self._here.saved, _MOST_PLACES)
+        places = _STEP_PLACES + min(self._here.saved, _MAX_STEP_PLACES)
         return Effort(cpu_s=time_limits().landing_step_cpu_s, places=int(places))
 
+    # A token is refused where ends were found and each of them is too long.  A search that was cut before it came to
+    # any end decides nothing: the model's own token is taken, and the answer may be cut, until the budget has chosen a
+    # token; from there on only tokens with a known path are taken.
     def allows(self, state: GuidanceState, token: int, effort: Effort, *, is_own: bool = True) -> bool:
         """Whether a path to the end that fits into the budget is known after ``token``, which the mask allows.
 
@@ -278,13 +277,13 @@ class LandingControl:
         region, most = places.region(place), self.max_tokens - state.num_tokens - 1
         most -= self._reserved(region)
         num_matched = state.regions.matched(place.position) if region is RegionName.CONTENT else 0
-        is_call = num_matched >= (_OPENING if most > 0 else 1) and is_free(state)
-        leads = state.regions.rests_of_exits(place.position, _MOST_LEADS) if is_call else [()]
+        is_call = num_matched >= (_OPENING_SYMBOLS if most > 0 else 1) and is_free(state)
+        leads = state.regions.rests_of_exits(place.position, _MAX_LEADS) if is_call else [()]
         kept = self._finder.kept(cursor, here.path, token, place)
         is_kept = kept is not None and any(tuple(kept.symbols[: len(lead)]) == lead for lead in leads)
         if kept is not None and is_kept and kept.size <= most:
             return kept
-        effort.spend(_TRIED)
+        effort.spend(_COMMIT_COST)
         after = self._finder.after(cursor, token, place._replace(is_refused=False))
         if after is None:
             return None
@@ -311,7 +310,7 @@ class LandingControl:
         size, marks = state.num_tokens, self.marks
         is_answer = state.region is not RegionName.REASONING
         names = marks.names
-        if is_answer and refused is not None and len(names) < _MOST_NAMES and (name := self._name(state, refused)):
+        if is_answer and refused is not None and len(names) < _MAX_NAMES and (name := self._name(state, refused)):
             names = names if name in dict(names).values() else (*names, (size, name))
         self.marks = Marks(
             size if marks.begun is None else marks.begun,

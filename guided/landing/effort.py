@@ -12,7 +12,7 @@ class Effort:
     """The most that searches may take in all: ``places`` tried, and processor time of this thread in seconds.
 
     Places come first, and other work is counted as the number of places that takes its time; time is the last resort.
-    A text that costs more than ``cost`` is of no use.  Not thread-safe.
+    A text that costs more than ``cost`` is useless.  Not thread-safe.
     """
 
     __slots__ = ("_until", "cost", "left", "places")

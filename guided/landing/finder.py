@@ -18,16 +18,15 @@ from special_tokens.errors import GuidanceError
 
 __all__ = ["Cursor", "FoundPath", "PathFinder", "in_tokens", "is_free"]
 
-#: Places that take as long as writing this many symbols of a path.
-_WRITTEN = 25
+_SYMBOLS_PER_PLACE = 25  # of a path, whose writing takes as long as one place of a search
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
 _STRUCTURE = frozenset(b'"{}[],:')
 #: What may remain of a character in UTF-8, also after its bytes 0xE0 and 0xF0.
-_TORN = tuple(tuple(rest) for rest in (b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x90\x80\x80"))
+_CONTINUATIONS = tuple(tuple(data) for data in (b"\x80", b"\x80\x80", b"\x80\x80\x80", b"\xa0\x80", b"\x90\x80\x80"))
 #: A number may have no more digits, or its exponent none that make it larger.
 _DIGITS, _NUMBER = frozenset(b"0123456789"), frozenset(NUMBER_BYTES)
-#: Where a path has more tokens too many than this, no other search is tried; other ends of one search only up to this.
-_TOO_LONG, _NEARLY = 16, 3
+_MAX_EXCESS = 16  # tokens of a path above the limit, up to which another search is tried
+_MAX_EXCESS_OF_ENDS = 3  # the same, up to which other ends of one search are tried
 
 
 class Cursor(NamedTuple):
@@ -111,14 +110,14 @@ class PathFinder:
         elif new == whole[: len(new)] or matcher.ends_after([*new, *whole[len(new) :]]):
             path_after = path.after(token, symbols) or path.from_symbol(len(symbols), cursor.state.regions)
         elif symbols and 0x80 <= symbols[-1] < 0x100:
-            whole_characters = (rest for rest in _TORN if matcher.ends_after([*new, *matcher.to_ids(rest), *whole]))
-            path_after = next((path.behind(rest) for rest in whole_characters), None)
+            fitting = (data for data in _CONTINUATIONS if matcher.ends_after([*new, *matcher.to_ids(data), *whole]))
+            path_after = next((path.behind(data) for data in fitting), None)
         if path_after is None or not path_after.symbols:
             return path_after
-        places, rest = self.places(cursor.state), path_after.symbols
-        is_longer = bool(symbols) and symbols[-1] in _NUMBER and rest[0] in _DIGITS
+        places, remaining = self.places(cursor.state), path_after.symbols
+        is_longer = bool(symbols) and symbols[-1] in _NUMBER and remaining[0] in _DIGITS
         may_refuse = places.is_watched and (is_longer or not _STRUCTURE.isdisjoint(symbols))
-        return None if may_refuse and places.refuses(place, rest) else path_after
+        return None if may_refuse and places.refuses(place, remaining) else path_after
 
     def find(
         self,
@@ -132,7 +131,7 @@ class PathFinder:
     ) -> FoundPath:
         """Return a path of at most ``most`` tokens from ``cursor``: the end of ``known_path``, or what a search finds.
 
-        ``written``: the number of symbols from the beginning of ``known_path`` to the cursor, if that is known.  The
+        ``written``: the number of symbols from the beginning of ``known_path`` to the cursor, -1 if unknown.  The
         path is to begin with ``lead``.
         """
         state, matcher, place = cursor
@@ -157,9 +156,9 @@ class PathFinder:
                     return FoundPath(path)
                 repeated = repeated or _begun(state, path, most)
                 missing = len(canonical_tokens(state.engine, (*lead, *end.symbols))) - most
-                if missing > _TOO_LONG:
+                if missing > _MAX_EXCESS:
                     return FoundPath(repeated)
-                if missing > _NEARLY:
+                if missing > _MAX_EXCESS_OF_ENDS:
                     break
         return FoundPath(repeated, repeated is not None or is_found)
 
@@ -177,7 +176,7 @@ def _fitting(
 ) -> EndPath | None:
     """Return the path after ``lead`` if both have at most ``most`` tokens."""
     path = path.behind(lead)
-    effort.spend(1 + len(path.symbols) / _WRITTEN)
+    effort.spend(1 + len(path.symbols) / _SYMBOLS_PER_PLACE)
     return path if path.size <= most else in_tokens(state, path, most)
 
 

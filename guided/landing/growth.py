@@ -1,12 +1,9 @@
 """An upper bound on the bytes by which tokens can lengthen the path to the end of an answer.
 
 A token that begins a value, or chooses an alternative, commits the answer to at least the shortest text of that value.
-The bound is the longest of these texts, counted once for the innermost value that was open before and still is, whose
-rest may have become longer, and once for each value opened since; values around it are as they were.  The texts are
-estimated from schemas and patterns without solving them, and rounded up where a keyword does not show the length.
-
-For some formats no bound is sure, or a search may not find what is needed: clients' grammars, patterns that go on after
-a repeat, and schemas that recur through a choice made late.
+The bound is the longest of these texts, counted once for each value that a token opens, and once for the innermost
+value that was open before and still is: its remaining text may have become longer.  The texts are estimated from
+schemas and patterns without solving them, and rounded up where a keyword does not show the length.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ _MAX_LENGTH = 1 << 16
 #: A piece of a regex: an escape or a class (one character), a parenthesis, a repeat with its least count, a character.
 _ESCAPE = r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[xupP]\{[^}]*\}|.)"
 _PIECE = re.compile(_ESCAPE + r"|\[(?:\\.|[^\]\\])*\]|[()]|\{([0-9]+)[0-9,]*\}|.", re.DOTALL)
-_CHARACTER = 6  # bytes, at the most: JSON may have to write an escape
+_CHARACTER = 6  # at most, in bytes: JSON may have to write an escape
 _REPEATS = ("*", "+", "?")
 _BRANCHES = ("anyOf", "oneOf")
 _CONDITIONS = ("then", "else", "not", "if")
@@ -58,6 +55,8 @@ class Growth(NamedTuple):
 def growth_bound(plan: Plan, first: int) -> Growth:
     """Return the bound of a plan; ``first`` is the length in bytes of the whole answer's shortest text."""
     response, schemas, patterns = plan.response, [*schemas_of(plan)], [*patterns_in(plan)]
+    # In these a token may decide what many values need, or a search may not find what is needed: clients' grammars,
+    # patterns that go on after a repeat, and schemas that recur through a choice made late.
     if any(grammars_in(plan)) or any(map(_goes_on, patterns)) or any(map(_has_no_bound, schemas)):
         return Growth(0, is_sure=False)
     is_tag = response is not None and response.kind == "structural_tag"
@@ -156,7 +155,7 @@ class _Schema:
 
     def __init__(self, schema: Any) -> None:
         self._document = schema
-        self._known: dict[int, int] = {}
+        self._least_by_id: dict[int, int] = {}
         self._named: defaultdict[str, list[Any]] = defaultdict(list)
         for node in objects_in(schema):
             for name, member in _mapping(node, "properties").items():
@@ -186,10 +185,10 @@ class _Schema:
         """Return a bound of the shortest text of a subschema."""
         if not isinstance(node, Mapping):
             return 1
-        least = self._known.get(id(node))
+        least = self._least_by_id.get(id(node))
         if least is None:
-            self._known[id(node)] = 0  # a recursive value has an alternative without itself
-            least = self._known[id(node)] = min(_MAX_LENGTH, self._worked_out(node))
+            self._least_by_id[id(node)] = 0  # a recursive value has an alternative without itself
+            least = self._least_by_id[id(node)] = min(_MAX_LENGTH, self._worked_out(node))
         return least
 
     def _worked_out(self, node: Mapping[str, Any]) -> int:

@@ -36,12 +36,12 @@ __all__ = [
 
 #: The end of text that goes up to an end: to every heuristic by bytes it looks like more of that text.
 _SUFFIX = re.compile(r'\[suffix=("(?:[^"\\]|\\.)*")')
-_MOST_TEXTS = 64
-_LONGEST = 64  # characters of a string for a pattern
-_MOST_WORDS = 16
-_KEPT_WORDS = 1_024
-_MOST_STATES, _MOST_PARTS = 3_000, 200_000  # of languages in the search for one word: some ms
-_MOST_NAMES = 2_000
+_MAX_TEXTS = 64
+_MAX_WORD_LENGTH = 64  # characters of a string for a pattern
+_MAX_WORDS = 16
+_MAX_CACHED_WORDS = 1_024
+_MAX_STATES, _MAX_PARTS = 3_000, 200_000  # of languages in the search for one word: some ms
+_MAX_NAMES = 2_000
 #: Words of printable ASCII without quotes and backslashes.
 _PLAIN = rep(chars(((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7E))), 0, None)
 
@@ -53,7 +53,7 @@ def closing_texts(plan: Plan) -> tuple[bytes, ...]:
     texts = [json.loads(suffix) for lark in larks for suffix in _SUFFIX.findall(lark)]
     texts += [piece for piece in _exits(plan) if isinstance(piece, str)]
     texts += [end for kind, source in grammars_in(plan) for end in grammar_texts(kind, source).ends]
-    return tuple(dict.fromkeys(text.encode() for text in texts if text))[:_MOST_TEXTS]
+    return tuple(dict.fromkeys(text.encode() for text in texts if text))[:_MAX_TEXTS]
 
 
 def value_ends(plan: Plan, markers: Markers) -> tuple[tuple[int, ...], ...]:
@@ -63,7 +63,7 @@ def value_ends(plan: Plan, markers: Markers) -> tuple[tuple[int, ...], ...]:
     if form is not None and plan.tools:
         tool_syntax = syntax(form.syntax)
         ends += tool_syntax.text_ends(form, plan.tools) if isinstance(tool_syntax, ParameterList) else ('"',)
-    return tuple(symbols_of(markers.pieces(end)) for end in [*dict.fromkeys(filter(None, ends))][:_MOST_TEXTS])
+    return tuple(symbols_of(markers.pieces(end)) for end in [*dict.fromkeys(filter(None, ends))][:_MAX_TEXTS])
 
 
 def _listed(value: Any) -> Iterable[Any]:
@@ -126,12 +126,12 @@ def string_texts(plan: Plan) -> tuple[str, ...]:
     """
     patterns = dict.fromkeys(joint for schema in schemas_of(plan) for joint in reversed([*_patterns(schema)]))
     patterns |= dict.fromkeys((pattern,) for pattern in patterns_in(plan))
-    words = [_word(*joint) for joint in list(patterns)[:_MOST_WORDS]]
-    words += islice((word for schema in schemas_of(plan) for word in _contained(schema)), _MOST_WORDS)
-    return tuple(dict.fromkeys(word for word in words if word is not None and len(word) <= _LONGEST))
+    words = [_word(*joint) for joint in list(patterns)[:_MAX_WORDS]]
+    words += islice((word for schema in schemas_of(plan) for word in _contained(schema)), _MAX_WORDS)
+    return tuple(dict.fromkeys(word for word in words if word is not None and len(word) <= _MAX_WORD_LENGTH))
 
 
-@lru_cache(_KEPT_WORDS)
+@lru_cache(_MAX_CACHED_WORDS)
 def _word(*patterns: str) -> str | None:
     """A short string of patterns, of letters ``a`` as far as it goes: a run of them has fewer tokens than digits."""
     try:
@@ -139,7 +139,7 @@ def _word(*patterns: str) -> str | None:
     except (ecma.InvalidPattern, ecma.NotRegular):
         return None
     word = _short_word(whole)
-    if word is None or len(word) > _LONGEST:
+    if word is None or len(word) > _MAX_WORD_LENGTH:
         return None
     for at in range(len(word)):
         if matches(whole, other := f"{word[:at]}a{word[at + 1 :]}"):
@@ -157,9 +157,9 @@ def _regex_language(pattern: str) -> Regular | None:
 
 
 def _short_word(whole: Regular | None) -> str | None:
-    """A shortest word of a language, of the letters that JSON writes as they are if there is one; None if too far."""
-    for one in () if whole is None else (inter(whole, _PLAIN), whole):
-        word = shortest(one, _MOST_STATES, _MOST_PARTS)
+    """A shortest word of a language, if possible without characters that JSON escapes; None if it is too long."""
+    for candidate in () if whole is None else (inter(whole, _PLAIN), whole):
+        word = shortest(candidate, _MAX_STATES, _MAX_PARTS)
         if isinstance(word, str):
             return word
     return None
@@ -183,7 +183,7 @@ def member_names(plan: Plan) -> tuple[tuple[bytes, bool], ...]:
         for name, is_required in _names(schema):
             names[name] = names.get(name, False) or is_required
     members = [(json.dumps(name, ensure_ascii=False).encode(), is_required) for name, is_required in names.items()]
-    return tuple(members[:_MOST_NAMES])
+    return tuple(members[:_MAX_NAMES])
 
 
 def schemas_of(plan: Plan) -> Iterator[Any]:

@@ -33,15 +33,15 @@ _PREFERENCES = (
     Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), by_tokens=True),
     Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
-_KNOWN = Preference({}, takes_known=True)
-#: When an end has been found, other searches try this many times its places, and at least the second number of places.
-_TIMES, _FEW = 3, 100
+_KNOWN_TEXTS_FIRST = Preference({}, takes_known=True)
+_PLACES_FACTOR = 3  # other searches try this many times the places of the one that found an end,
+_MIN_PLACES = 100  # and at least this many
 #: Places of each other search near the budget, in addition to those of the first one.
-_MORE = 20
-#: Tokens before a search in which what closes a text may have been begun.
+_EXTRA_PLACES = 20
+#: The last tokens before a search, in which the end of a text may already have begun.
 _LAST_TOKENS = 32
 #: Texts whose tokens are kept.
-_TEXTS = 4_096
+_MAX_CACHED_TEXTS = 4_096
 
 
 class Landing(NamedTuple):
@@ -87,7 +87,7 @@ class LandingSearch:
         best, best_rank, reason, tried = None, (True, 0, 0), "", 0
         order = [*_PREFERENCES[:preferences]]
         if preferences > 1 and not state.tokens and (texts := self._texts):
-            tree.texts, order = texts, [_KNOWN, *order]
+            tree.texts, order = texts, [_KNOWN_TEXTS_FIRST, *order]
         for preference in order:
             part = effort.part(min(most, effort.left // 2))
             for end in search(tree, preference, part):
@@ -95,7 +95,7 @@ class LandingSearch:
                 if end.symbols is None or tokens is None:
                     reason = reason or end.reason or "the masks refuse the text that was found"
                     continue
-                most = max(_FEW, _TIMES * end.expansions)
+                most = max(_MIN_PLACES, _PLACES_FACTOR * end.expansions)
                 rank = (places.refuses(place, end.symbols), len(tokens), len(end.symbols))
                 if best is None or rank < best_rank:
                     best, best_rank = tokens, rank
@@ -122,9 +122,9 @@ class LandingSearch:
         """
         before, used = effort.left, 0.0
         for i, preference in enumerate(_PREFERENCES):
-            least = effort.left - used - _MORE if i else 0.0
+            least = effort.left - used - _EXTRA_PLACES if i else 0.0
             ends = search(tree, preference, effort, known_path, too_long, least=least)
-            yield (EndPath(one.symbols) for one in ends if one.symbols is not None)
+            yield (EndPath(result.symbols) for result in ends if result.symbols is not None)
             used = used if i else before - effort.left
 
     @cached_property
@@ -210,7 +210,7 @@ def canonical_tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
 
 def _tokens_of(engine: Engine) -> Callable[[bytes], list[int]]:
     """The canonical tokens of a text, not to be changed, remembered: the same ends of paths are asked for often."""
-    return lru_cache(_TEXTS)(engine.ll_tokenizer.tokenize_bytes)
+    return lru_cache(_MAX_CACHED_TEXTS)(engine.ll_tokenizer.tokenize_bytes)
 
 
 def _num_tokens(engine: Engine) -> Callable[[Sequence[int]], int]:

@@ -28,7 +28,7 @@ from guided.tracking.regions import FIRST_MARKER
 __all__ = ["MaskLanding"]
 
 #: Tokens that are tried at one position.
-_TRIED = 16
+_TRIED = 64
 #: Tokens that the rest of a character or of an escape may have: text is left when only its end and these have room.
 _REST = 6
 #: The growth that is assumed where no bound is sure.
@@ -74,7 +74,9 @@ class MaskLanding(LandingControl):
     def rolled_back(self, size: int) -> None:
         if size < self._num_quiet:
             self._near = None
+        marks = self.marks
         super().rolled_back(size)
+        self.marks = marks  # drafts that are accepted come again, and their masks are not asked for once more
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -88,9 +90,9 @@ class MaskLanding(LandingControl):
             return mask
         near = self._near
         if near is not None and self._is_quiet(state, near):
-            found = self._masked(state, mask, near)
-            if found is not None:
-                return found
+            narrowed = self._masked(state, mask, near)
+            if narrowed is not None:
+                return narrowed
         self._near = None
         if not self.is_near(state):
             return mask
@@ -144,7 +146,8 @@ class MaskLanding(LandingControl):
         """Return the narrowed mask; None where too little is known."""
         words, room = mask.words, self.max_tokens - state.num_tokens - 1
         kept = np.zeros_like(words)
-        if near.text is not None and (near.need is None or near.need + _REST + near.reserve <= room):
+        may_stay = near.need is None or near.need + _REST + near.reserve <= room
+        if near.text is not None and may_stay:
             kept |= near.text.staying
         elif not is_last:
             return None  # nearly at the end of the text: the way on is looked for once more
@@ -155,7 +158,7 @@ class MaskLanding(LandingControl):
         if not kept.any():
             return None
         only = only_id(kept)
-        if only is not None:
+        if only is not None or not (near.text is None or may_stay):
             self.note(state, None)
         ends = tuple(allowed_of(kept, mask.end_ids))
         return TokenMask(kept, only, ends, mask.taken, mask.is_repaired, bool(ends))
@@ -167,10 +170,11 @@ class MaskLanding(LandingControl):
             return None
         places = self._finder.places(state)
         if place.scan is not None:
-            if place.scan.mode is not Mode.STRING:
+            in_key = place.scan.mode is Mode.IN_KEY and path.symbols[0] == _QUOTE  # what a key of its own asks for fits
+            if place.scan.mode is not Mode.STRING and not in_key:
                 return None
             staying = texts.without((_QUOTE,))
-            return _Text(staying, None if places.has_unique else staying)
+            return _Text(staying, None if places.has_unique or in_key else staying)
         exits = {symbol for symbol in state.regions.next_of_exits(place.position) if symbol < FIRST_MARKER}
         if state.region not in (RegionName.CONTENT, RegionName.REASONING):
             exits |= set(path.symbols[:1]) & set(range(FIRST_MARKER))
@@ -189,34 +193,47 @@ class _TokenTexts:
         self._engine = engine
         markers = engine.tokens.marker_ids
         sizes = [len(engine.token_bytes(i)) for i in range(engine.vocab_size)]
-        self._size = sizes.__getitem__
+        self._by_size = np.argsort(sizes, kind="stable")
         self.ordinary: Words = from_ids(
             (i for i, size in enumerate(sizes) if size and i not in markers), engine.vocab_size
         )
         self._with: dict[int, Words] = {}
+        self._keys = np.full((2, engine.vocab_size), -1)  # equal for tokens of one group, -1 until they are met
+        self._numbers: tuple[dict[bytes | int, int], ...] = ({}, {})
 
     def alike(self, words: Words, *, in_string: bool, is_json: bool) -> list[list[int]]:
-        """Return the tokens of a mask in groups, which may do the same to a JSON value, shortest tokens first.
+        """Return the first groups of a mask's tokens which may do the same to a JSON value, shortest tokens first.
 
         Inside a string all that differs is what comes with and after its end; where one begins, its text does not
         matter.  Special tokens have groups of their own, as all tokens have elsewhere.
         """
-        groups: dict[bytes | int, list[int]] = {}
-        for i in sorted(allowed_ids(words), key=self._size):
-            data = self._engine.token_bytes(i) if is_json and is_allowed(self.ordinary, i) else b""
-            at = data.find(b'"') if in_string else data.rfind(b'"') + 1
-            key = data[max(at, 0) :] if in_string else data[:at]
-            groups.setdefault(key or i, []).append(i)
-        return list(groups.values())
+        ids = self._by_size[np.unpackbits(words.view(np.uint8), bitorder="little")[self._by_size] != 0]
+        keys = ids
+        if is_json:
+            known, numbers = self._keys[int(in_string)], self._numbers[in_string]
+            for i in ids[known[ids] < 0].tolist():
+                known[i] = numbers.setdefault(self._key(i, in_string), i)
+            keys = known[ids]
+        groups: list[list[int]] = []
+        while ids.size and len(groups) < _TRIED:
+            is_same = keys == keys[0]
+            groups.append(ids[is_same].tolist())
+            ids, keys = ids[~is_same], keys[~is_same]
+        return groups
+
+    def _key(self, token: int, in_string: bool) -> bytes | int:
+        data = self._engine.token_bytes(token) if is_allowed(self.ordinary, token) else b""
+        key = data[max(data.find(b'"'), 0) :] if in_string else data[: data.rfind(b'"') + 1]
+        return key or token
 
     def without(self, data: Iterable[int]) -> Words:
         """Return the ordinary tokens in which none of these bytes is."""
         words = self.ordinary
         for byte in data:
-            found = self._with.get(byte)
-            if found is None:
+            containing = self._with.get(byte)
+            if containing is None:
                 engine = self._engine
                 ids = (i for i in range(engine.vocab_size) if byte in engine.token_bytes(i))
-                found = self._with[byte] = from_ids(ids, engine.vocab_size)
-            words = words & ~found
+                containing = self._with[byte] = from_ids(ids, engine.vocab_size)
+            words = words & ~containing
         return words

@@ -13,12 +13,12 @@ from guided.tracking.regions import RegionMap
 
 __all__ = ["NOTHING", "EndPath", "remaining_from"]
 
-#: Places that take as long as one look whether the end of a path fits, and as looking at this many of its symbols.
-_CHECKED, _READ = 0.1, 600
+_CHECK_COST = 0.1  # of one check whether the end of a path fits, in places of a search
+_SYMBOLS_PER_PLACE = 600  # of a path, whose check takes as long as one place
 #: Comes after each key.
 _COLON = 0x3A
 #: The symbols of the end of a path that are tried before all of them.
-_BEGUN = 40
+_FIRST_SYMBOLS = 40
 
 
 class EndPath:
@@ -129,10 +129,10 @@ def remaining_from(
     for at in sorted((at for at in starts if at > after), reverse=True):
         if effort.left < kept or effort.is_spent:
             break
-        effort.spend(_CHECKED)
-        if len(ids) - at > _BEGUN and not matcher.accepts(path.symbols[at : at + _BEGUN]):
+        effort.spend(_CHECK_COST)
+        if len(ids) - at > _FIRST_SYMBOLS and not matcher.accepts(path.symbols[at : at + _FIRST_SYMBOLS]):
             continue
-        effort.spend((len(ids) - at) / _READ)
+        effort.spend((len(ids) - at) / _SYMBOLS_PER_PLACE)
         if matcher.ends_after(ids[at:]):
             # A part of a path has no more digits than the whole; without a key none is repeated.
             remainder = path.symbols[at:]

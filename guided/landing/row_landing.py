@@ -27,9 +27,9 @@ from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 __all__ = ["row_landing", "shortest_output"]
 
 #: Plans whose shortest answers are kept.
-_KEPT = 64
+_MAX_CACHED_PLANS = 64
 #: Places of a search: more than a step of a loop may take, since an answer of hundreds of members has as many places.
-_MOST_PLACES = 16_000
+_MAX_PLACES = 16_000
 
 
 class _Start(NamedTuple):
@@ -45,7 +45,7 @@ class _Starts:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._kept: BoundedCache[_Start] = BoundedCache(_KEPT)
+        self._kept: BoundedCache[_Start] = BoundedCache(_MAX_CACHED_PLANS)
 
     def of(self, plan: Plan, entry: str, max_tokens: int) -> _Start:
         """Return the start of an entry of a plan, with the shortest answer if a quicker search finds a longer one."""
@@ -155,12 +155,13 @@ def _is_stopped(plan: Plan, engine: Engine, begin: Begin, tokens: Sequence[int])
 
 def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tuple[int, ...]:
     """Return the tokens of the shortest output found; raises `LimitExceeded` with the reason where none is."""
-    effort = Effort(time_limits().landing_cpu_s, _MOST_PLACES)
+    effort = Effort(time_limits().landing_cpu_s, _MAX_PLACES)
     search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
     path = search.shortest_end(state, effort=effort)
     if path.tokens is None:
-        raise LimitExceeded(path.reason, place="plan")
-    places, symbols = search.places(state), [one for token in path.tokens[:-1] for one in state.regions.symbols(token)]
+        raise LimitExceeded(path.reason, place="plan", hint="use fewer required values")
+    places = search.places(state)
+    symbols = [symbol for token in path.tokens[:-1] for symbol in state.regions.symbols(token)]
     if places.refuses(places.start(state.entry.region), symbols):
-        raise LimitExceeded("no end without repeats was found where items or keys must differ", place="plan")
+        raise LimitExceeded("no end without repeats was found", place="plan", hint="require fewer values")
     return path.tokens

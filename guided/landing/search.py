@@ -20,27 +20,26 @@ from guided.landing.effort import Effort
 from guided.landing.path import NOTHING, EndPath, remaining_from
 from guided.landing.place import AnswerPlace, PlaceMap
 
-__all__ = ["Found", "SearchTree", "search"]
+__all__ = ["SearchResult", "SearchTree", "search"]
 
 #: Places tried before the search goes on from the most promising one alone.
-_ROUND, _ROUND_OF_TEXT = 40, 150
-#: Places that a round hands on: the most promising ones, and the nearest ones of which the way ahead is known.
-_KEPT, _NEAREST = 4, 2
+_ROUND_PLACES, _ROUND_PLACES_OF_TEXT = 40, 150
+_NUM_PROMISING = 4  # places that a round hands on,
+_NUM_NEAREST = 2  # and the nearest places from which the way ahead is known
 #: What a symbol counts for when places of different depth are compared, in plans with JSON and in others: going on must
 #: not look worse than going back.  With JSON it is more than what a byte that must come costs (0.35).
 _PROGRESS, _PROGRESS_OF_TEXT = 0.4, 0.3
 #: How often a place that looks like one before may be tried, in plans with JSON and in others.
 _VISITS, _VISITS_OF_TEXT = 2, 4
-#: Other ends, which may have fewer tokens, are sought if they cost at most this much more than the first, and in at
-#: most this many places.
-_NEXT, _MORE = 3.0, 30
+_EXTRA_COST = 3.0  # at most, of other ends above the first one: they may have fewer tokens
+_EXTRA_PLACES = 30  # in which other ends are sought
 #: Where white space may stand in JSON, and white space.
 _BETWEEN, _BLANK = frozenset((Mode.VALUE, Mode.KEY, Mode.AFTER_KEY, Mode.AFTER)), set_of(b" \n\t\r")
 #: A watcher may forbid what was written; it does not where nothing else is left.
-_REFUSED = 40.0
+_REFUSED_COST = 40.0
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """A text that ends an answer, as symbols; None with a ``reason`` where none was found."""
 
     symbols: tuple[int, ...] | None
@@ -71,7 +70,7 @@ class _Node:
     def _put(self, place: AnswerPlace) -> None:
         self.place = place
         if place.is_refused:
-            self.penalty += _REFUSED
+            self.penalty += _REFUSED_COST
             self.place = place._replace(is_refused=False)
         self.open = open_parts(place)
 
@@ -136,10 +135,10 @@ class _Node:
             nodes.append(nodes[-1].parent)
         return nodes[::-1]
 
-    def text_found(self, tried: int, rest: Sequence[int] = ()) -> Found:
-        """Return the text from the beginning of the search to here and ``rest``, which ends it."""
+    def result(self, tried: int, ending: Sequence[int] = ()) -> SearchResult:
+        """Return the text from the beginning of the search to here and ``ending``, which ends it."""
         symbols = [symbol for node in self.line() for symbol in (*node.symbols, *node.forced)]
-        return Found((*symbols, *rest), "", tried)
+        return SearchResult((*symbols, *ending), "", tried)
 
 
 def _is_inside(place: AnswerPlace) -> bool:
@@ -225,7 +224,7 @@ def search(
     too_long: int = -1,
     *,
     least: float = 0.0,
-) -> Iterator[Found]:
+) -> Iterator[SearchResult]:
     """Yield the texts found that end the answer: some symbols and then a rest of ``known_path``, then others.
 
     The first of the others is the shortest that the preference leads to, the next ones cost little more; in the end
@@ -240,11 +239,11 @@ def search(
     progress, most_visits = (_PROGRESS, _VISITS) if tree.places.has_json else (_PROGRESS_OF_TEXT, _VISITS_OF_TEXT)
     while heap:
         if effort.left < least or effort.is_spent:
-            yield Found(None, f"no end was found within {tried} places, {effort.end}", tried)
+            yield SearchResult(None, f"no end was found within {tried} places, {effort.end}", tried)
             return
         estimate, _, cost, node, is_paid = heappop(heap)
         if estimate > most:
-            yield Found(None, f"no end is near enough: {most:g} was the limit", tried)
+            yield SearchResult(None, f"no end is near enough: {most:g} was the limit", tried)
             return
         tried, since = tried + 1, since + 1
         effort.spend(1.0)
@@ -263,8 +262,8 @@ def search(
         if node.is_lost:
             continue
         if not node.matcher.ends.isdisjoint(mask.ids):
-            yield node.text_found(tried)
-            most, least = min(most, estimate + _NEXT), max(least, effort.left - _MORE)
+            yield node.result(tried)
+            most, least = min(most, estimate + _EXTRA_COST), max(least, effort.left - _EXTRA_PLACES)
             continue
         scan = node.place.scan
         looks = (mask, node.place.position, node.place.call, scan and scan.mode, node.place.num_values, *node.written())
@@ -276,7 +275,7 @@ def search(
             at = remaining_from(node.matcher, node.place, tree.places, known_path, effort, too_long)
             if at > too_long:  # what is asked for after a longer rest must be shorter
                 too_long = at
-                yield node.text_found(tried, known_path.symbols[at:])
+                yield node.result(tried, known_path.symbols[at:])
         known_text = tree.known_text(node) if preference.takes_known and not node.is_known else None
         children = (
             tree.children(node, mask, effort)
@@ -292,11 +291,11 @@ def search(
             piece = (*child.symbols, *child.forced)
             after = cost + preference.cost(candidate) + preference.cost_of(piece, tree.num_tokens) + child.penalty
             heappush(heap, (after + child.open, -next(ties), after, child, child.is_entered))
-        if since >= (_ROUND if scan is not None else _ROUND_OF_TEXT) and len(heap) > 1:
-            ahead = nsmallest(_KEPT, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
-            nearest = nsmallest(_NEAREST, (item for item in heap if item[4]))
+        if since >= (_ROUND_PLACES if scan is not None else _ROUND_PLACES_OF_TEXT) and len(heap) > 1:
+            ahead = nsmallest(_NUM_PROMISING, heap, key=lambda item: (item[0] - progress * item[3].size, item[1]))
+            nearest = nsmallest(_NUM_NEAREST, (item for item in heap if item[4]))
             heap = [*ahead, *(item for item in nearest if item not in ahead)]
             since = 0
             heapify(heap)
             seen.clear()
-    yield Found(None, "nothing that was tried leads to an end", tried)
+    yield SearchResult(None, "nothing that was tried leads to an end", tried)

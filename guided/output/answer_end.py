@@ -22,9 +22,9 @@ class AnswerEnds:
         self._engine = engine
         form = plan.format.tool_calls if isinstance(plan, Plan) and plan.tools else None
         opening = (form.section_start + form.call_start).lstrip() if form is not None else ""
-        first, *rest = engine.tokens.pieces(opening) if opening else (None,)
+        first, *following = engine.tokens.pieces(opening) if opening else (None,)
         self.separator = first if first in self.ids else None
-        self._wanted = b"".join(p.encode() if isinstance(p, str) else engine.token_bytes(p) for p in rest)
+        self._wanted = b"".join(p.encode() if isinstance(p, str) else engine.token_bytes(p) for p in following)
 
     def find(self, tokens: Sequence[int], first: int = 0) -> tuple[int | None, bool]:
         """Return the index of the first token, at ``first`` or later, that is an end or may be one, None without any.

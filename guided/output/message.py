@@ -112,7 +112,7 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         """Return the counts of two answers together."""
-        return Usage(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
+        return Usage(**{count.name: getattr(self, count.name) + getattr(other, count.name) for count in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +331,7 @@ class MessageBuilder:
         return partial_value(self.plan.python_type, "".join(self._content))
 
     def _tool_call(self, number: int, call: _Call) -> tuple[ToolCall, tuple[str, ...]]:
-        """Return the call, and its faults: an unknown tool, or arguments that are no JSON or break its schema."""
+        """Return the call, and its faults: an unknown tool, or arguments that are not JSON or break its schema."""
         text = "".join(call.arguments)
         value: Any = None
         faults: tuple[str, ...] = ()

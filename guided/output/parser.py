@@ -107,7 +107,7 @@ class OutputParser:
 
     ``entry`` is the entry of the plan after this prompt; ``ends_at_marker``: True if that prompt ends right
     after the opening marker; the answer then begins with the marker's white space.  ``make_call_id`` makes the id of a
-    tool call if the model writes none.  ``hides_special``: special tokens that are no marker of the plan are not shown.
+    tool call if the model writes none.  ``hides_special``: special tokens other than the plan's markers are not shown.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class OutputParser:
         return out if self._has_left or not self._white else [*out, ContentDelta(self._white)]
 
     def _unfinished(self, held: Sequence[int]) -> list[Event]:
-        """The event of symbols that may begin a marker; white space is none."""
+        """The event of symbols that may begin a marker; [] for white space."""
         text = self._decode(held) + self._decoder.decode(b"", final=True)
         return [UnfinishedMarkup(text)] if text.strip() else []
 
@@ -319,8 +319,10 @@ class OutputParser:
         self._decoder.reset()
         if self._calls is None:
             return self._plain(self._text.feed(tail) + self._text.finish())
-        events = [*self._calls.feed(tail), *self._calls.finish()] if tail else self._calls.finish()
-        out = self._call_events([*events, StrayText(self._calls.rest)], is_last=is_last)
+        if not is_last and tail:
+            self._call_events(self._calls.feed(tail))
+        events = self._calls.finish()  # at the end without a character that was cut, which may be a marker's
+        out = self._call_events([*events, StrayText(self._calls.trailing_text)], is_last=is_last)
         self._calls = None
         return out
 

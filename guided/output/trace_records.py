@@ -81,10 +81,10 @@ class Trace:
             tokens = tuple(TokenTrace(**{**token, **_pairs(token)}) for token in data["tokens"])
             return cls(**{**data, "tokens": tokens})
         except OSError as error:
-            raise RequestError(f"cannot read the file: {error.strerror or error}", place=f"trace {path}") from None
+            reason, wanted = f"cannot read the file: {error.strerror or error}", "a file that trace.write saved"
         except (ValueError, TypeError, KeyError) as error:
-            reason = f"no saved trace: {type(error).__name__}: {error}"
-            raise RequestError(reason, place=f"trace {path}", expected="a file of trace.write(NAME.json)") from None
+            reason, wanted = f"no saved trace: {type(error).__name__}: {error}", "a file of trace.write(NAME.json)"
+        raise RequestError(reason, place=f"trace {path}", expected=wanted)
 
     def to_html(self) -> str:
         """Return one HTML page that loads nothing from elsewhere."""

@@ -65,7 +65,7 @@ class RowAnswer(AnswerReader):
 
     @property
     def landed(self) -> int | None:
-        """The index of the first token that the budget chose; None as long as there is none."""
+        """The index of the first token that the budget chose; None before that."""
         return self._marks.begun
 
     @property
@@ -75,7 +75,7 @@ class RowAnswer(AnswerReader):
 
     def token_mask(self) -> TokenMask | None:
         """Return the mask of the next token, good until the next one comes in; None where nothing is masked."""
-        return self.sequence.token_mask() if isinstance(self.sequence, RowSequence) else None
+        return self.sequence.token_mask() if self.sequence is not None else None
 
     def push(self, token: int) -> None:
         """Read a token that was chosen; the answer is not done."""

@@ -87,7 +87,7 @@ class AnswerReader:
         What follows the end is padding.
         """
         if not (self.is_done or self._is_finished):
-            self.tokens += tokens
+            self.tokens.extend(map(int, tokens))  # of an array, too
         return self.read()
 
     def read(self) -> list[Event]:

@@ -178,7 +178,7 @@ class RowSequence:
             self._fail(error, token)
             return
         if self.stops is not None and not self.state.is_stopped:
-            alone(self.fail, None, self.stops.push, token, self.state.last_move)
+            alone(self.fail, None, self.stops.push, token, self.state.log.last_move)
 
     def forced_run(self, room: int) -> list[int]:
         """Commit the tokens that are forced from here on, ``room`` at most, and return them.

@@ -1,4 +1,4 @@
-"""Rows whose logits are never changed: with stops, of which a complete one ends the row, or failed from the start."""
+"""One unguided row: its logits are never changed, and a complete stop ends it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["UnguidedSequence"]
 class UnguidedSequence:
     """The stops of one unguided row, with the methods of `guided.rows.sequence.RowSequence`.
 
-    ``unmade`` is what was raised when the row was made: it ends with it, before its first token.
+    ``unmade`` is an error that was raised while the row was made: the row ends with this error before its first token.
     """
 
     is_guided = False
@@ -84,6 +84,9 @@ class UnguidedSequence:
             return 0
         hit = alone(self.fail, None, self.stops.fork().feed, tokens)
         return len(tokens) if hit is None else hit.num_tokens - self.num_tokens
+
+    def token_mask(self) -> None:
+        """Return None: nothing is masked."""
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` tokens read; raises `GuidanceError` where fewer were read."""

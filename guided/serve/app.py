@@ -9,12 +9,13 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,9 +25,11 @@ from grammars.requests.read import read_request
 from guided.hf.completing import ChatForm, CompletionRun, completing
 from guided.hf.planning import Planner
 from guided.inspect.check import CheckedRequest
-from guided.serve.client import DONE, ChunkLists, EventStream, Gone, read_body, until_gone
+from guided.serve.client import DONE, STREAM_HEADERS, ChunkLists, EventStream, read_body, until_gone
 from guided.serve.completions import TextForm, text_completing
 from guided.serve.metrics import CONTENT_TYPE_LATEST
+from guided.serve.observing.page import PAGE_HEADERS, TraceForm, page, updates
+from guided.serve.observing.record import RequestRecord
 from guided.serve.refusals import NotFound, UnknownModel, WrongMethod
 from guided.serve.responses_read import chat_body
 from guided.serve.responses_write import ResponseForm
@@ -43,7 +46,7 @@ T = TypeVar("T")
 
 #: Seconds after which a client may try again, by status.
 _RETRY_AFTER = {429: "1", 503: "5"}
-_MOST_ID = 128
+_MAX_ID_LENGTH = 128
 
 
 @dataclass(frozen=True)
@@ -56,10 +59,10 @@ class Accepted:
     ends: str = DONE
 
 
-def ask_chat(planner: Planner, body: dict[str, Any]) -> Accepted:
+def ask_chat(planner: Planner, body: dict[str, Any], *, trace: bool = False) -> Accepted:
     check_roles(body.get("messages"))
-    run = completing(planner, body, trusted=False, ignore_unknown=False, describe=True)
-    return Accepted(run, ChatForm(run), run.is_streamed)
+    run = completing(planner, body, trusted=False, ignore_unknown=False, describe=True, trace=trace)
+    return Accepted(run, TraceForm(run) if trace else ChatForm(run), run.is_streamed)
 
 
 def ask_text(planner: Planner, body: dict[str, Any]) -> Accepted:
@@ -98,7 +101,13 @@ class Endpoints:
         def get(path: str, endpoint: Callable[[Request], Awaitable[ASGIApp]], *, is_open: bool = False) -> Route:
             return Route(path, self._guarded(endpoint, is_open=is_open), methods=["GET"])
 
+        of_page = [
+            get("/", self._page, is_open=True),
+            get("/v1/live", self._live),
+            post("/v1/trace", partial(ask_chat, trace=True)),
+        ]
         return [
+            *(of_page if self.service.settings.page else ()),
             post("/v1/chat/completions", ask_chat),
             post("/v1/completions", ask_text),
             post("/v1/responses", ask_response),
@@ -119,7 +128,7 @@ class Endpoints:
                 if not is_open:
                     request.state.client_name = self._keys.client_of(request.headers.get("authorization", ""))
                 return await endpoint(request)
-            except (Gone, ClientDisconnect):
+            except ClientDisconnect:
                 return Response(status_code=499)  # no one reads it
             except Exception as error:
                 return self.refused(error)
@@ -140,6 +149,10 @@ class Endpoints:
         if status == 500:
             log.error("a request failed", exc_info=error)
 
+    def _ended_by(self, record: RequestRecord, error: BaseException, status: int) -> None:
+        record.error = error
+        self._note(error, status)
+
     # -- answers of the engine
 
     async def _answer(self, request: Request, ask: Callable[[Planner, dict[str, Any]], Accepted]) -> ASGIApp:
@@ -148,16 +161,19 @@ class Endpoints:
         data = await read_body(request, service.settings.max_body)
         with ExitStack() as end:
             begun = end.enter_context(service.request())
-            end.callback(lambda: service.metrics.whole.observe(time.perf_counter() - arrived))
+            route, client = request.scope["route"].path, request.state.client_name
+            record = end.enter_context(service.records.request(route, client, request.headers, arrived))
+            end.callback(lambda: service.metrics.whole.observe(record.mark("ended")))
             asked = await service.planned(lambda: self._accepted(data, ask))
-            running = self._running(request, asked, arrived)
+            record.planned(asked.run)
+            running = self._running(record, asked)
             end.callback(running.close)
             await until_gone(request.receive, running.begun())
-            service.metrics.queue.observe(time.perf_counter() - arrived)
+            service.metrics.queue.observe(record.mark("begun"))
             begun()
             if asked.is_streamed:
                 chunks, on_end = self._chunks(asked, running), end.pop_all().close
-                return EventStream(chunks, self._note, ends=asked.ends, on_end=on_end)
+                return EventStream(chunks, partial(self._ended_by, record), ends=asked.ends, on_end=on_end)
             return JSONResponse(await until_gone(request.receive, self._whole(asked, running)))
 
     def _accepted(self, data: bytes, ask: Callable[[Planner, dict[str, Any]], Accepted]) -> Accepted:
@@ -165,22 +181,21 @@ class Endpoints:
         _ = asked.run.generation.why_alone  # found now, not in the engine's thread
         return asked
 
-    def _running(self, request: Request, asked: Accepted, arrived: float) -> Running:
+    def _running(self, record: RequestRecord, asked: Accepted) -> Running:
         service, most = self.service, self.service.settings.max_rows
         num_rows = len(asked.run.generation.answers)
         if num_rows > most:
             raise RequestError(f"{num_rows} answers at once", place="n", expected=f"at most {most}")
-        is_first = [True]
 
         def on_tokens(number: int, seconds: float) -> None:
-            if is_first:
-                is_first.clear()
-                service.metrics.first_token.observe(time.perf_counter() - arrived)
-            else:
+            if record.has("first"):
                 service.metrics.token_gap.observe(seconds)
+            else:
+                service.metrics.first_token.observe(record.mark("first"))
+            service.records.wrote(number)
 
         form = asked.form if asked.is_streamed else None
-        return Running(service.engine, asked.run, form, request.state.client_name, on_tokens)
+        return Running(service.engine, asked.run, form, record, on_tokens)
 
     async def _whole(self, asked: Accepted, running: Running) -> dict[str, Any]:
         async for _ in running.chunks():
@@ -204,6 +219,14 @@ class Endpoints:
         if isinstance(name, str) and name not in names:
             raise UnknownModel(f"{shown(name)} is not served", place="model", expected=" or ".join(names))
         return body
+
+    # -- the page
+
+    async def _page(self, _: Request) -> ASGIApp:
+        return HTMLResponse(page(), headers=PAGE_HEADERS)
+
+    async def _live(self, _: Request) -> ASGIApp:
+        return StreamingResponse(updates(self.service.overview, self.service.is_over), headers=STREAM_HEADERS)
 
     # -- other routes
 
@@ -283,9 +306,9 @@ class _Requests:
 
 
 def _shown_id(given: list[bytes]) -> str:
-    """Return the client's id, if it is one that is short and printable; else nothing."""
+    """Return the client's id if it is short and printable, else ""."""
     text = given[0].decode("latin-1") if len(given) == 1 else ""
-    return text if len(text) <= _MOST_ID and text.isascii() and text.isprintable() else ""
+    return text if len(text) <= _MAX_ID_LENGTH and text.isascii() and text.isprintable() else ""
 
 
 def create_app(service: Service) -> ASGIApp:

@@ -9,13 +9,13 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any, TypeAlias, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from guided.serve.refusals import TooLarge
 from special_tokens.errors import http_error
 
-__all__ = ["DONE", "ChunkLists", "EventStream", "Gone", "read_body", "until_gone"]
+__all__ = ["DONE", "STREAM_HEADERS", "ChunkLists", "EventStream", "Gone", "read_body", "until_gone"]
 
 log = logging.getLogger("guided.serve")
 
@@ -26,7 +26,7 @@ ChunkLists: TypeAlias = AsyncGenerator[list[dict[str, Any]], None]
 
 DONE = "data: [DONE]\n\n"
 
-_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
 async def read_body(request: Request, most: int) -> bytes:
@@ -43,7 +43,7 @@ async def read_body(request: Request, most: int) -> bytes:
     raise TooLarge("the body is too large", place="body", expected=f"at most {most:,} bytes")
 
 
-class Gone(Exception):
+class Gone(ClientDisconnect):
     """The client has closed its connection."""
 
 
@@ -95,7 +95,7 @@ class EventStream:
             self._on_end()
 
     async def _sent(self, send: Send) -> None:
-        headers = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+        headers = [(name.lower().encode(), value.encode()) for name, value in STREAM_HEADERS.items()]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         end = self._ends
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grammars.requests.read import read_request
@@ -33,7 +33,6 @@ _OTHER_BODIES = {
 class TextCompleting(CompletionRun):
     """One accepted request of Completions."""
 
-    head: Head = field(kw_only=True)
     with_usage: bool = False
     ignored: tuple[str, ...] = ()
 
@@ -95,7 +94,7 @@ class TextForm:
         """Return the chunks of the tokens since the last call."""
         return self._written.step()
 
-    def rest(self) -> list[dict[str, Any]]:
+    def held_back(self) -> list[dict[str, Any]]:
         """Return the chunks of what was held back, when all rows have ended."""
         return self._written.step(is_last=True)
 
@@ -136,9 +135,11 @@ class TextForm:
             return self._run.token_bytes(token).decode("utf-8", "replace")
 
         return {
-            "tokens": [text(one.token_id) for one in logprobs],
-            "token_logprobs": [max(one.logprob, -9999.0) for one in logprobs],
-            "top_logprobs": [{text(token): max(value, -9999.0) for token, value in one.top} for one in logprobs],
+            "tokens": [text(position.token_id) for position in logprobs],
+            "token_logprobs": [max(position.logprob, -9999.0) for position in logprobs],
+            "top_logprobs": [
+                {text(token): max(value, -9999.0) for token, value in position.top} for position in logprobs
+            ],
         }
 
     def _usage(self, messages: Sequence[Message]) -> dict[str, Any]:

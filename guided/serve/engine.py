@@ -86,7 +86,7 @@ class Waiting(Generic[J]):
 
     def remove(self, job: J) -> bool:
         """Remove ``job``; whether it was there."""
-        return bool(self._taken(lambda since, one: one is job))
+        return bool(self._taken(lambda since, queued: queued is job))
 
     def expired(self, seconds: float) -> list[J]:
         """Remove and return the jobs that have waited longer than ``seconds``."""

@@ -27,7 +27,7 @@ __all__ = ["Composers", "ServerPlanner"]
 _JOB = Path(__file__).with_name("plan_job.py")
 
 #: OpenAI's limits, which the library does not have.
-_MOST_TEMPERATURE, _MOST_TOP = 2, 20
+_MAX_TEMPERATURE, _MAX_TOP_LOGPROBS = 2, 20
 
 
 class Composers:
@@ -96,8 +96,8 @@ class ServerPlanner(Planner[C]):
         super().check(request)
         sampling, asked = request.sampling, request.parts.max_tokens
         for place, most, value in (
-            ("temperature", _MOST_TEMPERATURE, sampling.get("temperature")),
-            ("top_logprobs", _MOST_TOP, sampling.get("logprobs")),
+            ("temperature", _MAX_TEMPERATURE, sampling.get("temperature")),
+            ("top_logprobs", _MAX_TOP_LOGPROBS, sampling.get("logprobs")),
             ("n", self.most_rows, sampling.get("n")),
         ):
             if value is not None and value > most:
@@ -110,7 +110,8 @@ class ServerPlanner(Planner[C]):
             )
         custom = str(request.parts.reasoning_effort or "").startswith("custom:")
         if not self.allows_constraints and (request.source or custom):
-            raise Forbidden("this server takes no constraints of clients", place=request.source or "reasoning_effort")
+            place = request.source or "reasoning_effort"
+            raise Forbidden("this server takes no constraints of clients", place=place, hint="leave it out")
 
     def compose(self, parts: Parts) -> Plan:
         """Return the plan of ``parts``, composed in a worker process."""

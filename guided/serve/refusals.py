@@ -35,7 +35,7 @@ class Forbidden(GuidedError):
 
 
 class NotFound(GuidedError):
-    """There is no such route or model."""
+    """The server does not have this route or model."""
 
     http = (404, "invalid_request_error", "not_found")
 
@@ -53,7 +53,7 @@ class WrongMethod(GuidedError):
 
 
 class Overloaded(GuidedError):
-    """As many requests wait as may."""
+    """The queue of requests is full."""
 
     http = (429, "rate_limit_error", "rate_limit_exceeded")
 

@@ -1,4 +1,4 @@
-"""Bodies of the Responses API as bodies of Chat Completions: its items are messages, its names are other names."""
+"""Translate bodies of the Responses API into bodies of Chat Completions: items into messages, keys by name."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["chat_body"]
 _OTHER_BODIES = {
     "messages": "input (this is a body of Chat Completions)",
     "prompt": "input, with instructions",
-    "n": "one answer: the Responses API has no choices",
+    "n": "no such key: the Responses API gives one answer",
 }
 _LOGPROBS = "message.output_text.logprobs"
-#: What clients ask to be included by habit, and this server never has.
-_NEVER = (
+#: Values of ``include`` that clients send by default and that have no effect here: no answer holds such things.
+_IGNORED_INCLUDES = (
     "reasoning.encrypted_content",
     "file_search_call.results",
     "web_search_call.results",
@@ -38,7 +38,7 @@ def chat_body(body: Mapping[str, Any]) -> dict[str, Any]:
             raise RequestError("not a key of the Responses API", place=key, expected=right)
     chat = {key: value for key, value in body.items() if key not in ("input", "instructions", "include", "stream")}
     include = body.get("include") or []
-    if not isinstance(include, list) or any(name not in (_LOGPROBS, *_NEVER) for name in include):
+    if not isinstance(include, list) or any(name not in (_LOGPROBS, *_IGNORED_INCLUDES) for name in include):
         raise RequestError(f"{shown(include)} is not supported", place="include", expected=f"[{_LOGPROBS!r}]")
     if _LOGPROBS in include or body.get("top_logprobs"):
         chat["logprobs"] = True
@@ -55,17 +55,17 @@ def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     if isinstance(items, str):
         return [*messages, {"role": "user", "content": items}]
     if not isinstance(items, list) or not items:
-        raise RequestError("there is no input", place="input", expected="a text or a list of items")
+        raise RequestError("the input is missing or empty", place="input", expected="a text or a list of items")
     for i, item in enumerate(items):
         place = f"input[{i}]"
         if not isinstance(item, Mapping):
             raise RequestError(f"{type(item).__name__} is not an item", place=place, expected="an object")
-        _add(messages, item, place)
+        _add_item(messages, item, place)
     return messages
 
 
-def _add(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) -> None:
-    """Add what an item says to the messages: calls and reasoning belong to the turn of the assistant."""
+def _add_item(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) -> None:
+    """Add an item to the messages: calls and reasoning go into the assistant's message."""
     kind = item.get("type", "message")
     match kind:
         case "message":
@@ -76,7 +76,7 @@ def _add(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) ->
             message = {"role": item.get("role"), "content": content}
             last = messages[-1] if messages else {}
             if message["role"] == "assistant" and last.get("role") == "assistant" and last.get("content") is None:
-                last["content"] = content  # its reasoning or its calls came before
+                last["content"] = content  # of the message begun by its reasoning or calls
             else:
                 messages.append(message)
         case "function_call" | "custom_tool_call":
@@ -84,10 +84,10 @@ def _add(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) ->
                 if not isinstance(item.get(key), str):
                     raise RequestError("not a text", place=f"{place}.{key}", expected="a text")
             if kind == "function_call":
-                called = {"type": "function", "function": _named(item, "arguments", place)}
+                called = {"type": "function", "function": _call_body(item, "arguments", place)}
             else:
-                called = {"type": "custom", "custom": _named(item, "input", place)}
-            _turn(messages).setdefault("tool_calls", []).append({"id": item["call_id"], **called})
+                called = {"type": "custom", "custom": _call_body(item, "input", place)}
+            _assistant_message(messages).setdefault("tool_calls", []).append({"id": item["call_id"], **called})
         case "function_call_output" | "custom_tool_call_output":
             output = _text(item.get("output"), f"{place}.output")
             messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": output})
@@ -99,24 +99,24 @@ def _add(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) ->
             if text := "".join(text for text in texts if isinstance(text, str)):
                 messages.append({"role": "assistant", "content": None, "reasoning_content": text})
         case _:
-            raise RequestError(f"{shown(kind)} is not read", place=f"{place}.type", expected=" or ".join(_ITEMS))
+            raise RequestError(f"{shown(kind)} is not supported", place=f"{place}.type", expected=" or ".join(_ITEMS))
 
 
-def _named(item: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
+def _call_body(item: Mapping[str, Any], key: str, place: str) -> dict[str, Any]:
     if not isinstance(item.get(key), str):
         raise RequestError("not a text", place=f"{place}.{key}", expected="a text")
     return {"name": item["name"], key: item[key]}
 
 
-def _turn(messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the assistant's message that calls belong to: the last one, or a new one."""
+def _assistant_message(messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the assistant's message to which a call is added: the last message, or a new one."""
     if not messages or messages[-1].get("role") != "assistant":
         messages.append({"role": "assistant", "content": None})
     return messages[-1]
 
 
 def _text(value: Any, place: str) -> str:
-    """The text of a value that is one, or a list of parts."""
+    """The text of a value that is a text, or the joined texts of a list of parts."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list):

@@ -106,7 +106,7 @@ class ResponseForm:
         """Return the events of the tokens since the last call."""
         return self._written.step()
 
-    def rest(self) -> list[dict[str, Any]]:
+    def held_back(self) -> list[dict[str, Any]]:
         """Return the events of what was held back, when the row has ended."""
         return self._written.step(is_last=True)
 

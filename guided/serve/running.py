@@ -12,6 +12,7 @@ from guided.hf.completing import CompletionRun
 from guided.hf.loop.generation import Generation
 from guided.output.message import Message
 from guided.serve.engine import EngineThread
+from guided.serve.observing.record import RequestRecord
 
 __all__ = ["AnswerForm", "Running"]
 
@@ -22,12 +23,12 @@ class AnswerForm(Protocol):
     def whole(self, messages: Sequence[Message]) -> dict[str, Any]: ...
     def first(self) -> list[dict[str, Any]]: ...
     def step(self) -> list[dict[str, Any]]: ...
-    def rest(self) -> list[dict[str, Any]]: ...
+    def held_back(self) -> list[dict[str, Any]]: ...
     def last(self, messages: Sequence[Message]) -> list[dict[str, Any]]: ...
 
 
 class Running:
-    """A job of the engine whose chunks are read in the event loop.
+    """A job of the engine whose chunks are read in the event loop; ``record`` notes what becomes of it.
 
     ``on_tokens`` is called in the engine's thread with the number of tokens that were written.
     """
@@ -37,12 +38,13 @@ class Running:
         engine: EngineThread,
         run: CompletionRun,
         form: AnswerForm | None,
-        client: str,
+        record: RequestRecord,
         on_tokens: Callable[[int, float], None],
     ) -> None:
-        self.client = client
+        self.client = record.client
         self.run = run
         self._engine = engine
+        self._record = record
         self._form = form  # None: nothing is streamed
         self._on_tokens = on_tokens
         self._loop = asyncio.get_running_loop()
@@ -61,6 +63,7 @@ class Running:
 
     def began(self) -> None:
         self._since = time.perf_counter()
+        self._record.mark("begun")
         if self._form is not None:
             self._made(self._form.first)
         self._tell(self._begun.set)
@@ -77,7 +80,7 @@ class Running:
     def ended(self, error: BaseException | None) -> None:
         self._error = self._error or error
         if self._form is not None and self._error is None:
-            self._made(self._form.rest)
+            self._made(self._form.held_back)
 
         def end() -> None:
             self._is_over = True
@@ -118,8 +121,11 @@ class Running:
     async def messages(self) -> list[Message]:
         """Return the messages, read and validated in another thread than the engine's."""
         if self.run.with_states:  # it may run the model
-            return await asyncio.wrap_future(self._engine.call(self.run.messages))
-        return await asyncio.to_thread(self.run.messages)
+            messages = await asyncio.wrap_future(self._engine.call(self.run.messages))
+        else:
+            messages = await asyncio.to_thread(self.run.messages)
+        self._record.messages = messages
+        return messages
 
     def close(self) -> None:
         """Give the rows up, if they have not ended."""

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from grammars.limits.time_limits import use_time_limits
 from guided.hf.guide import Guide
@@ -20,6 +21,7 @@ from guided.hf.loop.settings import context_size
 from guided.serve.engine import EngineThread
 from guided.serve.loops import make_loop
 from guided.serve.metrics import Metrics
+from guided.serve.observing.records import Records
 from guided.serve.planning import Composers, ServerPlanner
 from guided.serve.refusals import Overloaded, Unavailable
 from guided.serve.settings import Settings
@@ -44,6 +46,12 @@ class Service:
         self.settings = settings
         self._processes = processes
         self.metrics = Metrics()
+        on_end = None
+        if settings.otel:
+            from guided.serve.observing.spans import Spans  # needs a package that others need not have
+
+            on_end = Spans()
+        self.records = Records(shows_text=settings.page_shows_text, on_end=on_end)
         self.draining = False
         self.drain_until = float("inf")
         self.num_waiting = 0  # requests that have not begun; of the event loop
@@ -120,6 +128,26 @@ class Service:
             return self.settings.names
         return (self._guide.context.name,)
 
+    def overview(self, since: int) -> dict[str, Any]:
+        """Return what the page shows, with the requests that ended after number ``since`` of these."""
+        guide, settings = self._guide, self.settings
+        kept = asdict(guide.stats().kept) if guide is not None else {}
+        return {
+            "state": self.state,
+            "models": self.names,
+            "vocab": guide.tokens.vocab_size if guide is not None else 0,
+            "running": self._engine.num_rows if self._engine is not None else 0,
+            "max_rows": settings.max_rows,
+            "waiting": self.num_waiting,
+            "max_waiting": settings.max_waiting,
+            "kept": kept,
+            **self.records.update(since),
+        }
+
+    def is_over(self) -> bool:
+        """Whether the server ends and has nothing more to answer."""
+        return self.draining and self.num_live == 0
+
     def _check_loaded(self) -> None:
         if self._guide is None:
             raise Unavailable("the model is loading", place="engine", hint="GET /ready says when it is there")
@@ -147,7 +175,7 @@ class Service:
     def request(self) -> Iterator[Callable[[], None]]:
         """Count a request as waiting until the function is called, and as living until the block ends.
 
-        Raises `Overloaded` when as many wait as may.
+        Raises `Overloaded` when the queue is full.
         """
         self.check_open()
         if self.num_waiting >= self.settings.max_waiting:

@@ -27,6 +27,7 @@ class Settings:
     ``cache_tokens`` bounds the tokens of all rows of the running loop, ``piece`` those of new prompts in one forward
     (None: as many as cost little).  ``max_waiting`` bounds the requests that have not begun, ``max_wait_s`` how long
     one waits, ``drain_s`` how long the last ones may take when the server is to end; ``limits`` are those of one plan.
+    ``page`` is at /, and shows text of answers only with ``page_shows_text``; with ``otel`` requests are traced.
     """
 
     names: tuple[str, ...] = ()
@@ -39,6 +40,9 @@ class Settings:
     piece: int | None = None
     max_body: int = 4_000_000
     drain_s: float = 30.0
+    page: bool = True
+    page_shows_text: bool = False
+    otel: bool = False
     limits: TimeLimits = TimeLimits()
 
     def __post_init__(self) -> None:
@@ -50,11 +54,12 @@ class Settings:
 
 
 def read_keys(path: Path) -> tuple[str, ...]:
-    """Return the keys in a file, one a line; empty lines and those that begin with # are none."""
+    """Return the keys in a file, one a line; empty lines and those that begin with # are skipped."""
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"cannot read {shown(str(path))}: {error}", place="--api-key-file") from None
+        place = "--api-key-file"
+        raise RequestError(f"cannot read {shown(str(path))}: {error}", place=place, expected="a text file") from None
     keys = tuple(line for line in lines if line and not line.startswith("#"))
     if not keys:
         raise RequestError(f"{shown(str(path))} holds no key", place="--api-key-file", expected="a key in each line")

@@ -23,7 +23,7 @@ __all__ = ["MaskReader", "MaskRow", "TokenMask"]
 
 Words: TypeAlias = NDArray[np.int32]
 
-_MOST_FORCED = 64  # masks of one forced token that a row keeps
+_MAX_FORCED_MASKS = 64  # masks of one forced token that a row keeps
 
 
 class TokenMask:
@@ -123,7 +123,7 @@ class MaskRow:
         """Return the mask for words in which the engine has allowed ``token_id`` alone, and no end."""
         mask = self._forced.get(token_id)
         if mask is None:
-            if len(self._forced) == _MOST_FORCED:
+            if len(self._forced) == _MAX_FORCED_MASKS:
                 self._forced.clear()
             mask = self._forced[token_id] = TokenMask(self.words, token_id)
         return mask
@@ -180,9 +180,9 @@ class MaskReader:
         self._special = self._special_bits()
         #: Two words that both have legal tokens wherever many tokens are legal, as in text.  Then no token need be
         #: counted, nor the engine asked for an error: in an error it allows only an end.
-        self._one, self._other = self._last // 3, self._last - self._last // 3
-        if self._one == self._other:
-            self._special = ((self._one, 0xFFFFFFFF), *self._special)  # few tokens: they are counted
+        self._text_word, self._other_text_word = self._last // 3, self._last - self._last // 3
+        if self._text_word == self._other_text_word:
+            self._special = ((self._text_word, 0xFFFFFFFF), *self._special)  # few tokens: they are counted
 
     def _special_bits(self) -> tuple[tuple[int, int], ...]:
         """Return words and their bits that are set only where an end is open: sentinels and padding."""
@@ -259,7 +259,7 @@ class MaskReader:
         if watch is not None and (not watch.may_restrict(log) or watch.is_quiet(row.words)):
             watch = None  # the usual case
         items = row.items
-        if watch is None and items[self._one] and items[self._other]:
+        if watch is None and items[self._text_word] and items[self._other_text_word]:
             for at, bits in self._special:
                 if items[at] & bits:
                     break
@@ -320,7 +320,7 @@ class MaskReader:
         """Return the id that alone is allowed; None if there are more or none."""
         if words is not row.words:
             return only_id(words)
-        if row.items[self._one] and row.items[self._other] and self._one != self._other:
+        if row.items[self._text_word] and row.items[self._other_text_word] and self._text_word != self._other_text_word:
             return None
         return row.only_id()
 

@@ -20,7 +20,7 @@ from guided.engine.matcher import RecoveringMatcher
 from guided.state.budgets import BudgetEnforcer
 from guided.state.mask import MaskReader, TokenMask, Words
 from guided.tracking.commit_log import CommitLog, StopReason
-from guided.tracking.regions import Move, RegionMap
+from guided.tracking.regions import RegionMap
 from guided.watchers.watch import SequenceWatcher
 from special_tokens.errors import GuidanceError, TokenRefused
 
@@ -79,9 +79,9 @@ class GuidanceState:
         return self.regions.name(self._log.position)
 
     @property
-    def last_move(self) -> Move:
-        """The effect of the last token on the regions, for those who need not follow them again."""
-        return self._log.last_move
+    def log(self) -> CommitLog:
+        """The committed tokens, the effect of the last one on the regions, and the parts so far; read only."""
+        return self._log
 
     @property
     def is_stopped(self) -> bool:
@@ -264,11 +264,7 @@ class GuidanceState:
         if mask is None and self._watch is not None and self._watch.may_restrict(self._log):
             mask = self.token_mask()
         if mask is not None and mask.taken is not None and self._has_bit(mask.taken, token):
-            raise TokenRefused(
-                f"committing token {token} ({self.engine.token_bytes(token)!r}): it would write a key or an item for "
-                "the second time",
-                place=f"token {self.num_tokens}",
-            )
+            raise self._refusal(token, "it would write a key or item for the second time")
 
     def _has_failed_on(self, token: int) -> bool:
         """Whether the matcher failed when it rejected ``token``: a full lexer rejects tokens that its mask allows."""
@@ -285,10 +281,11 @@ class GuidanceState:
         """Raise the error for a token that the matcher has rejected."""
         if self._matcher.current.is_error():
             self._fail(f"committing token {token}")
-        raise TokenRefused(
-            f"committing token {token} ({self.engine.token_bytes(token)!r}): the grammar does not allow it",
-            place=f"token {self.num_tokens}",
-        )
+        raise self._refusal(token, "the grammar does not allow it")
+
+    def _refusal(self, token: int, why: str) -> TokenRefused:
+        message = f"committing token {token} ({self.engine.token_bytes(token)!r}): {why}"
+        return TokenRefused(message, place=f"token {self.num_tokens}", expected="a token of the mask")
 
     def _stop_when_complete(self) -> None:
         """Without any end token the sequence ends when nothing but a sentinel may follow."""
@@ -315,15 +312,13 @@ class GuidanceState:
             return accepted
 
     def _validated(self, tokens: Sequence[int]) -> int:
-        body = list(tokens)
-        cut = next((i for i, token in enumerate(body) if token in self._by_end), len(body))
-        inside = [token for token in body[:cut] if token < self.engine.vocab_size]
-        if len(inside) < cut:
-            cut = next(i for i, token in enumerate(body) if token >= self.engine.vocab_size)
+        ids = list(tokens)
+        cut = next((i for i, t in enumerate(ids) if t in self._by_end or not 0 <= t < self.engine.vocab_size), len(ids))
+        inside = ids[:cut]
         num_valid = int(self._matcher.current.validate_tokens(inside)) if inside else 0
-        if num_valid < cut or cut == len(body) or body[cut] not in self._by_end:
+        if num_valid < cut or cut == len(ids) or ids[cut] not in self._by_end:
             return num_valid
-        for end in self._by_end[body[cut]]:
+        for end in self._by_end[ids[cut]]:
             if self._reader.accepts(end, self._matcher.current, inside):
                 return cut + 1
         return cut
@@ -363,7 +358,8 @@ class GuidanceState:
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` commits, ends included, exactly."""
         if not 0 <= num_tokens <= self.num_tokens:
-            raise GuidanceError(f"cannot undo {num_tokens} of {self.num_tokens} tokens", place="rollback")
+            most = self.num_tokens
+            raise GuidanceError(f"cannot undo {num_tokens} tokens", place="rollback", expected=f"0 to {most}")
         if num_tokens == 0:
             return
         self.counters.rollbacks += 1

@@ -45,8 +45,8 @@ class _Step(NamedTuple):
 class IncrementalRegex:
     """A compiled stop pattern.  Immutable for its users; it caches the DFA states that it has visited.
 
-    A DFA state is a tuple of groups, oldest match first; a group holds the rests, as terms, of matches that began at
-    the same character, and a rest is only in the oldest group that has it.
+    A DFA state is a tuple of groups, oldest match first; a group holds what remains, as terms, of matches that began
+    at the same character; a term is only in the oldest of its groups.
     """
 
     def __init__(self, source: str) -> None:
@@ -61,7 +61,8 @@ class IncrementalRegex:
                 expected="a pattern that needs at least one character",
             )
         if term == NONE:
-            raise GrammarError(f"no text matches the pattern {shown(source)}", place=_PLACE)
+            hint = "look for classes without a character"
+            raise GrammarError(f"no text matches the pattern {shown(source)}", place=_PLACE, hint=hint)
         self._states: list[tuple[frozenset[Regular], ...]] = [()]
         self._numbers: dict[tuple[frozenset[Regular], ...], int] = {(): 0}
         self._steps: dict[tuple[int, str], _Step] = {}
@@ -85,9 +86,9 @@ class IncrementalRegex:
         kept: list[frozenset[Regular]] = []
         sources: list[int] = []
         for g, group in enumerate(groups):
-            reached = {rest for term in group for rest in partial_derivatives(term, ord(char))}
+            reached = {derivative for term in group for derivative in partial_derivatives(term, ord(char))}
             source = -1 if g == last else g
-            if any(rest.nullable for rest in reached):
+            if any(derivative.nullable for derivative in reached):
                 return _Step(0, (), source)
             fresh = frozenset(reached - seen)
             seen |= fresh
@@ -128,4 +129,4 @@ def _read(source: str) -> Regular:
         ) from None
     except InvalidRegex as error:
         message = f"{shown(source)} is not a valid pattern: {error}, column {error.at + 1}"
-        raise GrammarError(message, column=error.at + 1, place=_PLACE) from None
+        raise GrammarError(message, column=error.at + 1, place=_PLACE, expected="a pattern of Python's re") from None

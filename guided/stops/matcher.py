@@ -125,7 +125,8 @@ class StopMatcher:
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` tokens."""
         if not 0 <= num_tokens <= len(self._tokens):
-            raise GuidanceError(f"cannot undo {num_tokens} of {len(self._tokens)} tokens", place="rollback")
+            most = len(self._tokens)
+            raise GuidanceError(f"cannot undo {num_tokens} tokens", place="rollback", expected=f"0 to {most}")
         if num_tokens:
             del self._nodes[-num_tokens:], self._tokens[-num_tokens:]
             self.hit = None

@@ -91,6 +91,13 @@ class CommitLog:
         """The effect of the last token."""
         return Move(self.positions[-1], self.exits.get(len(self.tokens) - 1, ()))
 
+    def stays(self) -> list[tuple[RegionName, int]]:
+        """Return the parts of the answer in their order, each with the number of tokens that begin in it."""
+        stays = self._stays.copy()  # another thread may look on
+        ends = [*(stay.start for stay in stays[1:]), len(self.tokens)]
+        names = [self._regions.regions[stay.region].name for stay in stays]
+        return [(name, end - stay.start) for name, stay, end in zip(names, stays, ends, strict=True)]
+
     def push(self, token: int) -> None:
         """Append a token, and follow it from region to region."""
         position, regions = self.positions[-1], self._regions

@@ -69,8 +69,8 @@ class _State(AhoCorasick[_Output]):
         self.region = region
         self.any_to = any_to  #: the state after any one symbol (what follows an escape)
         self.has_bytes = any_to is not None or any(s < FIRST_MARKER for symbols, _, _ in words for s in symbols)
-        self.rest: int | None = None  #: the state of the same region after its start, where fewer exits lead out
-        self.paths: list[tuple[int, ...]] = []  #: by node: the symbols that lead to it, for `rest`
+        self.after_start: int | None = None  #: the state of the same region after its start, where fewer exits lead out
+        self.paths: list[tuple[int, ...]] = []  #: by node: the symbols that lead to it, for `after_start`
 
 
 class RegionMap:
@@ -100,7 +100,7 @@ class RegionMap:
     def _add_start(self, number: int, region: Region) -> None:
         """Make the region's state one of its start, and add that of the text after it."""
         state = self._states[number]
-        state.rest, state.has_bytes, state.paths = len(self._states), True, [()] * len(state.goto)
+        state.after_start, state.has_bytes, state.paths = len(self._states), True, [()] * len(state.goto)
         for node, children in enumerate(state.goto):  # a child's number is greater than its parent's
             for symbol, child in children.items():
                 state.paths[child] = (*state.paths[node], symbol)
@@ -137,19 +137,19 @@ class RegionMap:
         return self._states[position.state].depth[position.node]
 
     def rests_of_exits(self, position: Position, most: int) -> list[tuple[int, ...]]:
-        """Return the rest of the exits that have been begun: at most ``most`` of them, the shortest ones."""
+        """Return what remains of the exits that have begun: at most ``most`` of them, the shortest ones."""
         state, rests = self._states[position.state], list[tuple[int, ...]]()
         todo: deque[tuple[int, tuple[int, ...]]] = deque([(position.node, ())])
         while todo and len(rests) < most:
-            node, rest = todo.popleft()
+            node, symbols = todo.popleft()
             output = state.output[node]
             if output is not None and output.exit is not None:
-                rests.append(rest)
-            todo.extend((after, (*rest, symbol)) for symbol, after in state.goto[node].items())
+                rests.append(symbols)
+            todo.extend((after, (*symbols, symbol)) for symbol, after in state.goto[node].items())
         return rests
 
     def next_of_exits(self, position: Position) -> frozenset[int]:
-        """Return the symbols that begin an exit at ``position``, or go on with one that has been begun."""
+        """Return the symbols that begin an exit at ``position``, or continue one that has begun."""
         state = self._states[position.state]
         return frozenset((*state.goto[0], *state.goto[position.node]))
 
@@ -169,7 +169,7 @@ class RegionMap:
     def num_staying(self, position: Position, symbols: Sequence[int]) -> int:
         """Return how many of ``symbols`` leave a position as it is, up to the first that may begin to lead out."""
         state = self._states[position.state]
-        if position.node or state.any_to is not None or state.rest is not None:
+        if position.node or state.any_to is not None or state.after_start is not None:
             return 0
         leading = state.goto[0]
         if leading.keys().isdisjoint(symbols):
@@ -205,11 +205,12 @@ class RegionMap:
         state = self._states[position.state]
         if state.any_to is not None:
             return Position(state.any_to, 0), None
-        if state.rest is not None and symbol not in state.goto[position.node]:
+        if state.after_start is not None and symbol not in state.goto[position.node]:
             if position.node == 0 and symbol < FIRST_MARKER and symbol in _WHITE:
                 return position, None
-            position = Position(state.rest, self._node_of(self._states[state.rest], state.paths[position.node]))
-            state = self._states[state.rest]
+            number, path = state.after_start, state.paths[position.node]
+            state = self._states[number]
+            position = Position(number, self._node_of(state, path))
         target = state.next(position.node, symbol)
         output = state.output[target]
         if output is not None:

@@ -93,10 +93,10 @@ def readable(schema: Any, documents: Mapping[str, Any], *, as_we_do: bool = True
     ``as_we_do``: a ``$schema`` counts only where a resource begins, so each subschema gets one if there are several.
     """
     dialect = dialect_of(schema)
-    needed = {uri: (one, dialect_of(one, dialect)) for uri, one in needed_documents(schema, documents).items()}
+    needed = {uri: (other, dialect_of(other, dialect)) for uri, other in needed_documents(schema, documents).items()}
     dialects = {dialect} | {its for _, its in needed.values()} | set(_inner_dialects([schema, *documents.values()]))
     mark = len(dialects) > 1 if as_we_do else None
-    others = {uri: _root(_readable(one, its, mark), its) for uri, (one, its) in needed.items()}
+    others = {uri: _root(_readable(other, its, mark), its) for uri, (other, its) in needed.items()}
     return _root(_readable(schema, dialect, mark), dialect), others
 
 

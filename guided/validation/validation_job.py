@@ -50,7 +50,7 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
     """Return the first violations, or why there is no verdict."""
     try:
         schema, value, documents = json.loads(request["check"], parse_float=ExactNumber, parse_constant=ExactNumber)
-        resources = [(uri, Resource.from_contents(one, DRAFT202012)) for uri, one in documents.items()]
+        resources = [(uri, Resource.from_contents(document, DRAFT202012)) for uri, document in documents.items()]
         validator: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         checked = validator(
             schema, registry=REGISTRY.with_resources(resources), format_checker=validator.FORMAT_CHECKER

@@ -22,7 +22,7 @@ from grammars.requests.chat import ChatRequest, read_chat
 from guided.landing.options import token_limit, with_limit_notes
 from guided.openai import Head
 from guided.sampling import RowSampling, Sampling, resolve
-from guided.serve.client import ChunkLists, EventStream, Gone, read_body, until_gone
+from guided.serve.client import ChunkLists, EventStream, read_body, until_gone
 from guided.serve.planning import Composers, ServerPlanner
 from guided.serve.refusals import UnknownModel
 from guided.vllm import names
@@ -80,7 +80,7 @@ class GuidedChat:
             first = answers.read(await until_gone(request.receive, anext(outputs)))
             answers.check()
             return EventStream(_chunks(answers, first, outputs), _note)
-        except (Gone, ClientDisconnect):
+        except ClientDisconnect:
             return Response(status_code=499)  # no one reads it
         except GuidedError as error:
             raised = error

@@ -30,7 +30,7 @@ class DirectDuplicates:
     def __init__(self, nodes: tuple[UniqueNode, ...], tokens: VocabularyIndex) -> None:
         self.nodes = nodes
         self.tokens = tokens
-        self._known: tuple[ScanFrame | None, Sequence[int]] = (None, ())  # frames and states never change
+        self._last_holding: tuple[ScanFrame | None, Sequence[int]] = (None, ())  # frames and states never change
         self._last: tuple[ScanState | None, tuple[Sequence[int], Sequence[int]]] = (None, ((), ()))
 
     def clear(self, words: NDArray[np.int32], scan: ScanState) -> None:
@@ -71,7 +71,7 @@ class DirectDuplicates:
 
         A frame is mostly that of the token before, or it has one key more.
         """
-        last, token_ids = self._known
+        last, token_ids = self._last_holding
         if last is frame:
             return token_ids
         index = self.tokens.boundary_tokens
@@ -79,7 +79,7 @@ class DirectDuplicates:
             token_ids = index.holding_written(frame, bool(self.nodes))
         elif more := index.holding(frame.written.value):
             token_ids = [*token_ids, *more]
-        self._known = frame, token_ids
+        self._last_holding = frame, token_ids
         return token_ids
 
     def _is_duplicate(self, scan: ScanState, token_id: int) -> bool:
@@ -114,18 +114,18 @@ class DirectDuplicates:
             return []
         if begun:
             rests = self.completions(text, written)
-            return [i for rest in rests for i in self.tokens.with_prefix(rest + b'"')]
+            return [i for ending in rests for i in self.tokens.with_prefix(ending + b'"')]
         ends = self.tokens.string_ends
         if written.with_prefix(start, len(ends)) is not None:
-            return [i for rest in self.completions(text, written) for i in ends.get(rest, ())]
-        return [i for rest, ids in ends.items() if written.has_text(canonical(text + rest)) for i in ids]
+            return [i for ending in self.completions(text, written) for i in ends.get(ending, ())]
+        return [i for ending, ids in ends.items() if written.has_text(canonical(text + ending)) for i in ids]
 
     def completions(self, text: bytes, written: PersistentSet) -> list[bytes]:
         """Return the texts that complete ``text`` to one of ``written``, as far as tokens can write them."""
         start, begun = split_escape(text)
         rests = [before[len(start) :] for before in written.with_prefix(start) or ()]
-        if begun or any(b"\\" in rest for rest in rests):
-            return [way for rest in rests for way in escaped_forms(rest, begun, self.tokens.has_prefix)]
+        if begun or any(b"\\" in ending for ending in rests):
+            return [way for ending in rests for way in escaped_forms(ending, begun, self.tokens.has_prefix)]
         return rests
 
     def _number_ends(self, text: bytes, written: PersistentSet) -> list[int]:

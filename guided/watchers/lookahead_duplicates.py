@@ -126,7 +126,7 @@ class LookaheadDuplicates:
     def _clear_dead_ends(self, words: NDArray[np.int32], scan: ScanState, matcher: Any) -> None:
         search = _DeadEndSearch(_most_positions(scan))
         of = self.tokens.token_bytes
-        free: set[bytes] = set()  # the prefixes of all tokens that are no dead end
+        free: set[bytes] = set()  # the prefixes of all tokens that lead on
         candidates = allowed_of(words, self._toward_duplicates(scan))
         dead_ends: list[int] = []
         for i in sorted(candidates, key=lambda i: len(of[i]), reverse=True):
@@ -150,13 +150,13 @@ class LookaheadDuplicates:
                     for text in escaped_forms(key, b"", begun.has_prefix):
                         refused.update(dict.fromkeys(begun.prefixes_of(text)))
             case Mode.IN_KEY | Mode.STRING:
-                for rest in self.direct.completions(scan.text, frame.written):
-                    refused.update(dict.fromkeys(self.tokens.prefixes_of(rest)))
+                for ending in self.direct.completions(scan.text, frame.written):
+                    refused.update(dict.fromkeys(self.tokens.prefixes_of(ending)))
             case _:
                 size, longest = len(scan.text), self.tokens.max_number_part
                 rests = (text[size:] for text in self._begun_values(scan) if text.startswith(scan.text))
-                for rest in {rest[:longest] if not rest.strip(_NUMBER) else rest for rest in rests}:
-                    refused.update(dict.fromkeys(self.tokens.prefixes_of(rest)))
+                for ending in {ending[:longest] if not ending.strip(_NUMBER) else ending for ending in rests}:
+                    refused.update(dict.fromkeys(self.tokens.prefixes_of(ending)))
                 if _is_late(scan):
                     refused.update(dict.fromkeys(i for i in self.tokens.all_digits if self._is_known(scan, i)))
         return list(refused)

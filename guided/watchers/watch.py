@@ -107,7 +107,9 @@ class SequenceWatcher:
                 record = self._with_value(_Record(call=calls.advance(position, symbols[at])))
                 at += 1
                 continue
-            data = bytes(symbols[at:]) if symbols[at] < 256 else b""  # a marker is one symbol, in no value
+            data = (
+                bytes(symbols[at:]) if symbols[at] < 256 else b""
+            )  # a marker is a single symbol outside of all values
             scan, used = read_value(scan, data, value.nodes)
             at += used
             if scan.is_complete or not data:

@@ -49,7 +49,8 @@ def test_other_names_are_unknown_as_anywhere(tiny_guide: Any) -> None:
 
 
 def test_a_property_that_fails_shows_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guided.hf.model.context.tokenizer_json", MagicMock(side_effect=AttributeError("no to_str")))
+    failing = MagicMock(side_effect=AttributeError("no to_str"))
+    monkeypatch.setattr("guided.hf.model.tokenizer_context.tokenizer_json", failing)
     with pytest.raises(AttributeError, match="^no to_str$"):
         _ = make_tiny_guide().engine
 

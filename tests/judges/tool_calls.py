@@ -86,7 +86,7 @@ def read(
         at = max(at, split)
     events += parser.finish()
     assert parser.is_done
-    return summed(events, markers), markers.plain(parser.rest)
+    return summed(events, markers), markers.plain(parser.trailing_text)
 
 
 def summed(events: Sequence[CallEvent], markers: Markers) -> list[Any]:

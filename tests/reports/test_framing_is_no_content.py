@@ -5,6 +5,7 @@ Sources: vllm-project/vllm#47704 (white space around calls), vllm-project/vllm#2
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -178,3 +179,20 @@ def test_white_space_of_the_answer_s_own_stays() -> None:
     framed, engine = _plan("tags", content=ContentFormat(start="<answer>", end="</answer>"))
     message = read(framed, engine, engine.tokenize("<answer>\n a\n</answer>"), "fresh", ended=True)
     assert message.content == "\n a\n"
+
+
+def test_a_cut_inside_a_character_of_a_marker_shows_no_marker() -> None:
+    """DeepSeek's markers, where they are no tokens of the vocabulary, have characters of three bytes."""
+    form = replace(
+        FORMS["tags"],
+        section_start="<｜tool▁calls▁begin｜>",
+        section_end="<｜tool▁calls▁end｜>",
+        call_start="<｜tool▁call▁begin｜>",
+        call_end="<｜tool▁call▁end｜>",
+    )
+    format = Format("framed", tool_calls=form, ends=Ends((END,)))
+    engine = Engine(*byte_tokenizer((END,), (END,)))
+    plan = compose(Parts(tools=[TOOLS["get_time"]]), tokens=engine.tokens, format=format)
+    ids = engine.tokenize(syntax(form.syntax).render(form, [Call("get_time", {})], TOOLS))
+    for size in range(len(ids)):
+        assert not read(plan, engine, ids[:size], "fresh").content, size

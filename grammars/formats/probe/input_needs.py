@@ -74,7 +74,7 @@ def _shows_role(renderings: Renderings, plain: Probe, role: str) -> bool:
 def text_beside_calls(
     texts: CallTexts | None, reasoning_start: str, end: str
 ) -> Literal["kept", "dropped", "after", "instead", "thought", "apart"]:
-    """Whether and where the template renders the text of a message with calls (`InputNeeds.text_beside_calls`)."""
+    """Return whether and where the template renders the text of a message with calls."""
     text = texts.with_text if texts is not None else None
     if text is None or s.TEXT not in text:
         return "dropped" if texts is not None else "kept"

@@ -72,20 +72,20 @@ class Renderings:
 
     def __init__(self, render: Callable[..., str]) -> None:
         self._render = render
-        self._known: dict[str, str | None] = {}
+        self._rendered: dict[str, str | None] = {}
         self.errors: list[str] = []
         self.why_no_calls = ""  #: set when `call_probe` has found none
 
     def text(self, messages: Sequence[ChatMessage], **kwargs: Any) -> str | None:
         """The whole rendering; None if the template raises an error."""
         key = json.dumps([messages, kwargs], default=str)
-        if key not in self._known:
+        if key not in self._rendered:
             try:
-                self._known[key] = self._render([dict(message) for message in messages], **kwargs)
+                self._rendered[key] = self._render([dict(message) for message in messages], **kwargs)
             except TemplateError as error:
-                self._known[key] = None
+                self._rendered[key] = None
                 self.errors.append(error.message)
-        return self._known[key]
+        return self._rendered[key]
 
     def turn(self, probe: Probe, *after: ChatMessage, tools: bool = False, **kwargs: Any) -> str | None:
         """The text after the user's message in a conversation that continues with ``after``; None on failure."""
@@ -129,6 +129,7 @@ class Renderings:
         raise TemplateError(
             f"the chat template renders no plain message: {self.errors[0] if self.errors else 'it drops the text'}",
             place="chat_template",
+            hint="give the tokenizer a template that writes user messages",
         )
 
     def call_probe(self, plain: Probe) -> Probe | None:
@@ -174,7 +175,7 @@ def _call_probes(plain: Probe) -> Iterator[Probe]:
         yield replace(probe, base_kwargs=base if tools else plain.base_kwargs)
 
 
-_EXCERPT = 120  # characters
+_EXCERPT_LENGTH = 120  # characters
 
 
 def _excerpt(text: str) -> str:
@@ -182,8 +183,8 @@ def _excerpt(text: str) -> str:
     at = next((text.find(word) for word in (s.NAME, s.WORD) if word in text), -1)
     if at < 0:
         return ""
-    begin = max(text.rfind("\n", 0, at) + 1, at - _EXCERPT // 4)
-    return text[begin : begin + _EXCERPT]
+    begin = max(text.rfind("\n", 0, at) + 1, at - _EXCERPT_LENGTH // 4)
+    return text[begin : begin + _EXCERPT_LENGTH]
 
 
 def _is_plainly_written(text: str) -> bool:

@@ -26,14 +26,14 @@ class Units:
 
     def __init__(self, tokens: SpecialTokens) -> None:
         self.tokens = tokens
-        self._known: dict[str, list[str]] = {}
+        self._units: dict[str, list[str]] = {}
 
     def split(self, text: str) -> list[str]:
         """The units of ``text``, whose concatenation is ``text``.  The list is cached: do not modify it."""
-        out = self._known.get(text)
+        out = self._units.get(text)
         if out is not None:
             return out
-        out = self._known[text] = []
+        out = self._units[text] = []
         for piece in self.tokens.pieces(text):
             out += _UNIT.findall(piece) if isinstance(piece, str) else [self.tokens.text(piece)]
         return out

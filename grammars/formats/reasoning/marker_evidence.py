@@ -50,7 +50,7 @@ class RenderedReasoning:
     """The texts before and after the reasoning in a rendering that shows it."""
 
     lead: str
-    rest: str
+    text_after: str
     reasoning_as: str
     with_call: bool
 
@@ -83,13 +83,13 @@ def rendered_reasoning(
 _FIELD = re.compile(
     r"(?:\.|\[\s*['\"]|\.get\(\s*['\"])([a-z_]*(?:reason|think|thought|plan|reflect)[a-z_]*)\b(?!\s*\()"
 )
-_MOST_FIELDS = 4
+_MAX_FIELDS = 4
 
 
 def _reasoning_fields(template: str) -> list[str]:
     """Further message fields that may carry reasoning; transformers copies the two usual ones to each other."""
     names = dict.fromkeys(_FIELD.findall(template))
-    return [name for name in names if name not in ("reasoning_content", "thinking")][:_MOST_FIELDS]
+    return [name for name in names if name not in ("reasoning_content", "thinking")][:_MAX_FIELDS]
 
 
 def _shown_reasoning(rendering: str | None, reasoning_as: str, with_call: bool) -> Iterator[RenderedReasoning]:
@@ -111,7 +111,7 @@ def _from_renderings(
         if not start.strip():
             continue
         shown_by = f"rendering of {'a call' if shown.with_call else 'an answer'} with {_field(shown.reasoning_as)}"
-        middle = shown.rest[: shown.rest.index(s.NAME if shown.with_call else s.ANSWER)]
+        middle = shown.text_after[: shown.text_after.index(s.NAME if shown.with_call else s.ANSWER)]
         if shown.with_call:
             end = _up_to_marker(middle, start, units)
             yield ReasoningMarkers(start, end, "", shown.reasoning_as, shown_by=shown_by)
@@ -205,11 +205,11 @@ def _split_block(suffix: str, opened: str, units: Units) -> ReasoningMarkers | N
     return None
 
 
-def _opened_and_closed(opened: str, closer: str, rest: str) -> ReasoningMarkers:
-    """The markers of a block that the prompt opens with ``opened`` and closes with ``rest``."""
-    if rest == closer and opened.endswith("\n"):
+def _opened_and_closed(opened: str, closer: str, closing: str) -> ReasoningMarkers:
+    """The markers of a block that the prompt opens with ``opened`` and closes with ``closing``."""
+    if closing == closer and opened.endswith("\n"):
         return _mirrored(opened, closer)
-    return ReasoningMarkers(opened, rest, evidence="rendering of the prompt")
+    return ReasoningMarkers(opened, closing, evidence="rendering of the prompt")
 
 
 def _mirrored(opened: str, closer: str) -> ReasoningMarkers:

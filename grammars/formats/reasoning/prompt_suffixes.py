@@ -70,7 +70,7 @@ class PromptSuffixes:
         return lead if self.state(lead, markers) == "closed" else ""
 
     def state(self, suffix: str, markers: ReasoningMarkers) -> BlockState:
-        """Whether ``suffix`` leaves a reasoning block open, has closed it, or contains none."""
+        """Return whether ``suffix`` leaves a reasoning block open, has closed it, or contains none."""
         start, end = markers.start.strip(), _main_marker(markers.end, self.units)
         opened = _last_opening(suffix, start)
         if end and end in suffix and (opened is None or suffix.rfind(end) >= opened[0]):

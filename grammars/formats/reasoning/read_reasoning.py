@@ -125,11 +125,11 @@ def _content_start(turn: Turn | None, header: str, empty: str, units: Units) -> 
         return ""
     lead = turn.lead[len(header) :] if turn.lead.startswith(header) else ""
     lead = lead.removeprefix(empty) if empty else lead
-    is_frame = units.markers(lead) or 0 < len(lead.strip()) <= _LONGEST_WORD
+    is_frame = units.markers(lead) or 0 < len(lead.strip()) <= _MAX_WORD_LENGTH
     return lead if is_frame and not THINKING.search(lead) else ""
 
 
-_LONGEST_WORD = 16  # characters of a text around answers that is not a marker
+_MAX_WORD_LENGTH = 16  # characters of a text around answers that is not a marker
 
 
 def _opening(turn: Turn | None, header: str, block: str) -> str:

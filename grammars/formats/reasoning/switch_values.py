@@ -59,12 +59,12 @@ def _by_word(name: str, ranks: Mapping[Any, int], kind: type) -> Switch | None:
     least, most = min(given.values()), max(given.values())
     if least == most:
         return None
-    on = _one(value for value, rank in given.items() if rank == most and value != "none")
-    off = _one((value for value, rank in given.items() if rank == least), weakest=True)
+    on = _preferred(value for value, rank in given.items() if rank == most and value != "none")
+    off = _preferred((value for value, rank in given.items() if rank == least), weakest=True)
     return Switch(name, on[0], off[0]) if on and off else None
 
 
-def _one(values: Iterable[Any], *, weakest: bool = False) -> list[Any]:
+def _preferred(values: Iterable[Any], *, weakest: bool = False) -> list[Any]:
     """The value to use, in a list; [] if there is none."""
     distinct = list(values)
     if None in distinct:

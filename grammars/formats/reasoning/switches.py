@@ -46,8 +46,8 @@ _HISTORY = re.compile(r"preserve|clear|truncate|drop|keep|retain|history|past|in
 
 _NEGATION = re.compile(r"(?:^|_)(?:no|not|non|disable[ds]?|skip|without|hide|suppress|off)(?:_|$)|^no(?=think|reason)")
 
-_MOST_ASKED = 12
-_MOST_WORDS = 8
+_MAX_ASKED = 12
+_MAX_WORDS = 8
 
 LEVELS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _NONSENSE = "zzqx"
@@ -105,7 +105,7 @@ def try_switches(renderings: Renderings, probe: Probe, template: str) -> SwitchE
 def _candidates(template: str) -> list[str]:
     words = set(_WORD.findall(template))
     asked = sorted(_asked(template) - words - _NO_ARGUMENTS)
-    return [name for name in _USUAL if name in words] + sorted(words - set(_USUAL)) + asked[:_MOST_ASKED]
+    return [name for name in _USUAL if name in words] + sorted(words - set(_USUAL)) + asked[:_MAX_ASKED]
 
 
 def _asked(template: str) -> set[str]:
@@ -121,7 +121,7 @@ def _values(name: str, template: str) -> tuple[Any, ...]:
     words = compared_words(name, template)
     if "effort" in name or name == "reasoning":
         words = list(dict.fromkeys(["none", "high", *words] if "effort" in name else ["none", *words]))
-    return (True, False, *words[:_MOST_WORDS])
+    return (True, False, *words[:_MAX_WORDS])
 
 
 def compared_words(name: str, template: str) -> list[str]:

@@ -47,7 +47,7 @@ class Documents:
         self.enforce_later_formats = True  #: whether formats are enforced that the dialect does not have yet
         self.met_later_format = False  #: whether such a format was found
         self.places: list[Place | None] = [None]  # literals count from 1
-        self._known: dict[tuple[int, tuple[str, ...]], Place] = {}
+        self._place_of: dict[tuple[int, tuple[str, ...]], Place] = {}
         self._keep: list[Any] = []  # generated schemas, kept alive so that no id() is used twice
         self._others = {_bare(uri): document for uri, document in (documents or {}).items()}
         self._dialect = dialect_of(schema)
@@ -83,7 +83,7 @@ class Documents:
 
     def at(self, parent: Place, schema: Any, *steps: str | int) -> Place:
         """Return the place of ``schema``, found ``steps`` below ``parent``."""
-        place = self._known.get((id(schema), parent.scope))
+        place = self._place_of.get((id(schema), parent.scope))
         if place is not None and isinstance(schema, dict):
             return place
         if self._plain or not isinstance(schema, dict):
@@ -109,13 +109,13 @@ class Documents:
         scope: tuple[str, ...],
         root: str = "",
     ) -> Place:
-        added = self._known.get((id(schema), scope)) if isinstance(schema, dict) else None
+        added = self._place_of.get((id(schema), scope)) if isinstance(schema, dict) else None
         if added is not None:
             return added
         place = Place(len(self.places), schema, parent, steps, dialect, base, scope, root)
         self.places.append(place)
         if isinstance(schema, dict):
-            self._known[id(schema), scope] = place
+            self._place_of[id(schema), scope] = place
         return place
 
     def _entered(self, scope: tuple[str, ...], base: str) -> tuple[str, ...]:
@@ -173,6 +173,7 @@ class Documents:
                     f"the reference {shown(f'#{fragment}')} leads nowhere: there is no {shown(step)}",
                     pointer=place.pointer,
                     keyword=keyword,
+                    expected="the pointer of a schema",
                 )
             steps.append(step)
             home = self._homes.get(id(value), home)
@@ -233,7 +234,7 @@ class Documents:
     def _anchor(self, place: Place, uri: str, name: str, keyword: str) -> Place:
         base = _bare(uri)
         if (base, name) not in self._anchors:
-            raise SchemaError(f"there is no anchor {name!r}", pointer=place.pointer, keyword=keyword)
+            raise SchemaError(f"unknown anchor {name!r}", pointer=place.pointer, keyword=keyword, expected="an $anchor")
         schema, dynamic = self._anchors[base, name]
         if dynamic and keyword == "$dynamicRef":
             for outer in place.scope:

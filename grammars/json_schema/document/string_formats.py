@@ -1,13 +1,8 @@
-"""The string formats of JSON Schema as regular languages.
+"""The string formats of JSON Schema as regular languages, each after the RFC that the specification names.
 
-Each row is a pattern in our own ECMA dialect, after the RFC that the specification names.  If the RFC has rules that
-no regular language can check, the row is the largest safe subset that can be checked (``narrowed``): a format is never
-wider than its RFC.  A negated format must not be wider either, so such a row also has an outer pattern, wider than the
-RFC and than the checkers we know: a string outside it surely is not of the format.
-
-A format is also enforced in drafts before its own, since a schema that says ``uuid`` means it; to those drafts it is
-an annotation, which cannot be violated (though jsonschema-rs checks dates in all of them).  A format that is not in
-the table is an annotation, as the specification says, and the report mentions it.
+If the RFC has rules that no regular language can check, the pattern is the largest safe subset that can be checked
+(``narrowed``): a format is never wider than its RFC.  A negated format must not be wider either, so such a row also
+has an outer pattern, wider than the RFC and than the checkers we know.
 """
 
 from __future__ import annotations
@@ -57,6 +52,8 @@ class StringFormat:
         return "negated: strings that some checker may count to the format are not written" if self.outer else ""
 
 
+# A schema that says ``uuid`` means it, whatever its draft.  Such a format is an annotation, which cannot be violated
+# (though jsonschema-rs checks dates in all drafts).
 def later_format_reason(name: str, dialect: Dialect) -> str:
     """The report's reason for a format that the dialect does not have yet; "" for one that it has."""
     row = FORMATS[name]

@@ -55,7 +55,7 @@ def has_too_few_values(form: ArrayForm, values: Values) -> bool:
 def may_run_out(automaton: MemberAutomaton, values: Values) -> bool:
     """Whether an item may have to be written when earlier items have used up all its values.
 
-    Where all items have the same values the watcher counts them, and no further item is begun.
+    Where all items have the same values the watcher counts them, and no further item begins.
     """
     here = [_together(node.all_edges(), values) for node in automaton.nodes]
     every = _together([edge for node in automaton.nodes for edge in node.all_edges()], values)
@@ -88,12 +88,12 @@ def _most_before(nodes: Sequence[MemberNode]) -> list[int | None]:
             if before[at] == -1:
                 continue
             for edge in node.edges:
-                one = before[at]
-                step = None if one is None else one + 1
+                num_before = before[at]
+                step = None if num_before is None else num_before + 1
                 most_there = most[edge.target]
                 most[edge.target] = None if step is None or most_there is None else max(most_there, step)
         if most == before:
             break
     else:
         return [None] * len(nodes)  # a loop
-    return [None if node.run is not None else one for node, one in zip(nodes, most, strict=True)]
+    return [None if node.run is not None else limit for node, limit in zip(nodes, most, strict=True)]

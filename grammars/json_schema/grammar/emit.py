@@ -38,7 +38,7 @@ from grammars.values.report import ReportRow
 __all__ = ["Emitted", "emit"]
 
 _OPEN, _CLOSE, _LEFT, _RIGHT = Text("["), Text("]"), Text("{"), Text("}")
-_DEEPEST = 30  # nesting depth of options in one rule
+_MAX_DEPTH = 30  # nesting depth of options in one rule
 _SET_SIZE = 63  # bits of a rule's parameter
 
 
@@ -275,7 +275,7 @@ class _AutomatonWriter:
         self.nodes = automaton.nodes
         self.name = name
         nonterminals = writer.nonterminals
-        self.rest_costs = nonterminals.rest_costs(automaton)
+        self.tail_costs = nonterminals.tail_costs(automaton)
         self.alive = {
             id(edge) for node in self.nodes for edge in node.all_edges() if nonterminals.edge_cost(edge) < INFINITE
         }
@@ -291,11 +291,11 @@ class _AutomatonWriter:
                 self.writer.value(edge.value)
         chain = self.start_chain()
         self.count_refs(chain)
-        self.build_rests()
+        self.build_tails()
         options: list[Node] = []
         for i in chain:
             node = self.nodes[i]
-            options += [seq(self.writer.member(edge), self.rest(edge.target)) for edge in self.live(node)]
+            options += [seq(self.writer.member(edge), self.tail(edge.target)) for edge in self.live(node)]
             if node.run is not None:
                 run = self.run(node, first=True)
                 options += [run] if run is not None else []
@@ -317,10 +317,10 @@ class _AutomatonWriter:
         return chain
 
     def live(self, node: MemberNode) -> list[MemberEdge]:
-        return [e for e in node.edges if id(e) in self.alive and self.rest_costs[e.target] < INFINITE]
+        return [e for e in node.edges if id(e) in self.alive and self.tail_costs[e.target] < INFINITE]
 
     def skip(self, node: MemberNode) -> int | None:
-        return node.skip if node.skip is not None and self.rest_costs[node.skip] < INFINITE else None
+        return node.skip if node.skip is not None and self.tail_costs[node.skip] < INFINITE else None
 
     def count_refs(self, chain: list[int]) -> None:
         """Count the references to each node that is reachable."""
@@ -341,16 +341,16 @@ class _AutomatonWriter:
                 targets = targets[:1]
             todo += targets
 
-    def build_rests(self) -> None:
+    def build_tails(self) -> None:
         order = sorted(self.refs, reverse=True)
         for i in order:
             if self.refs[i] > 1 or self.is_loop(i):
                 self.rule_names[i] = self.writer.unused_name(f"{self.name}_{i}")
         depths: dict[int, int] = {}
         for i in order:  # later nodes first, so that those used once can be inlined
-            body = self.rest_body(i)
+            body = self.tail_body(i)
             depths[i] = 1 + max((depths.get(to, 0) for to in self.targets(i) if to in self.bodies), default=0)
-            if depths[i] > _DEEPEST and i not in self.rule_names:
+            if depths[i] > _MAX_DEPTH and i not in self.rule_names:
                 self.rule_names[i] = self.writer.unused_name(f"{self.name}_{i}")
             if i in self.rule_names:
                 self.writer.rules[self.rule_names[i]] = RuleDef(body)
@@ -366,7 +366,7 @@ class _AutomatonWriter:
         node = self.nodes[i]
         return any(e.target <= i for e in self.live(node))
 
-    def rest(self, i: int) -> Node:
+    def tail(self, i: int) -> Node:
         if i in self.rule_names:
             return Ref(self.rule_names[i])
         if i in self.bodies:
@@ -374,7 +374,7 @@ class _AutomatonWriter:
         self.rule_names[i] = self.writer.unused_name(f"{self.name}_{i}")
         return Ref(self.rule_names[i])
 
-    def rest_body(self, i: int) -> Node:
+    def tail_body(self, i: int) -> Node:
         node, comma = self.nodes[i], self.writer.comma
         edges, skip = self.live(node), self.skip(node)
         run = self.run(node, first=False) if node.run is not None else None
@@ -382,10 +382,10 @@ class _AutomatonWriter:
             targets = {e.target for e in edges} | ({skip} if skip is not None else set())
             if len(targets) == 1:
                 step = seq(comma, alt(*map(self.writer.member, edges)))
-                return seq(opt(step) if skip is not None else step, self.rest(targets.pop()))
-        options = [seq(comma, self.writer.member(e), self.rest(e.target)) for e in edges]
+                return seq(opt(step) if skip is not None else step, self.tail(targets.pop()))
+        options = [seq(comma, self.writer.member(e), self.tail(e.target)) for e in edges]
         if skip is not None:
-            options.append(self.rest(skip))
+            options.append(self.tail(skip))
         if run is not None:
             options.append(run)
         if node.final and not any(is_empty(o) for o in options):

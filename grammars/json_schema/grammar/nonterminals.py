@@ -40,12 +40,12 @@ __all__ = ["INFINITE", "Nonterminal", "Nonterminals", "explore"]
 
 INFINITE = 1 << 12_000  # above the text of 500 arrays in each other, of 500,000 items each
 
-_MOST_ITEMS = 500_000  # required items of an array, or keys of an object
-_COUNTING = 400  # rules of one array for counting items, in addition to those of its positions
+_MAX_ITEMS = 500_000  # required items of an array, or keys of an object
+_COUNTING_RULES = 400  # rules of one array for counting items, in addition to those of its positions
 _NODES_PER_KEY = 40  # rules per key of one object for conditions across its keys
 MAX_ANY_ORDER = 63  #: keys of an object that are written in any order: bits of the parameter of a rule
 _WORD_BUDGET = 1_500  # states searched for a shortest string
-_MAX_TWICE = 24  # with more forms only the schema's order is written
+_MAX_FORMS_TWICE = 24  # with more forms only the schema's order is written
 
 
 @dataclass(slots=True)
@@ -136,9 +136,9 @@ class Nonterminals:
         forms = [f for f in (propagate_object(form, self.solver.is_empty) for form in shape.objects) if f is not None]
         order = property_order(self.solver, conj) if forms else []
         for obj in forms:
-            if obj.least > _MOST_ITEMS:
+            if obj.least > _MAX_ITEMS:
                 raise SchemaError(
-                    f"at least {obj.least} keys, the limit is {_MOST_ITEMS}",
+                    f"at least {obj.least} keys, the limit is {_MAX_ITEMS}",
                     pointer=place.pointer,
                     keyword="minProperties",
                     hint="ask for fewer keys",
@@ -150,7 +150,7 @@ class Nonterminals:
                     keyword="properties",
                     hint="use patternProperties or additionalProperties",
                 )
-            automata = self._objects(obj, order, nonterminal, place, alone=len(forms) <= _MAX_TWICE)
+            automata = self._objects(obj, order, nonterminal, place, alone=len(forms) <= _MAX_FORMS_TWICE)
             self._count_edges(automata, place)
             nonterminal.objects += automata
         return nonterminal
@@ -177,9 +177,9 @@ class Nonterminals:
                 keyword="prefixItems",
                 hint="use items for the positions that are alike",
             )
-        if form.least > _MOST_ITEMS:
+        if form.least > _MAX_ITEMS:
             raise SchemaError(
-                f"at least {form.least} items, the limit is {_MOST_ITEMS}",
+                f"at least {form.least} items, the limit is {_MAX_ITEMS}",
                 pointer=place.pointer,
                 keyword="minItems",
                 hint="ask for fewer items",
@@ -187,11 +187,11 @@ class Nonterminals:
 
     def _array(self, form: ArrayForm, nonterminal: Nonterminal, place: Place) -> MemberAutomaton:
         try:
-            return array_automaton(form, _COUNTING + len(form.prefix))
+            return array_automaton(form, _COUNTING_RULES + len(form.prefix))
         except TooMuch:
-            reason = f"not enforced: counting items needs more than {_COUNTING} rules"
+            reason = f"not enforced: counting items needs more than {_COUNTING_RULES} rules"
             nonterminal.notes += [ReportRow(place.pointer, k, Outcome.RELAXED, reason) for k in _blamed(place)]
-            bare = ArrayForm(form.prefix, form.rest, form.least, form.most, (), form.unique)
+            bare = ArrayForm(form.prefix, form.items, form.least, form.most, (), form.unique)
             return array_automaton(bare, 1 << 30)
 
     def _objects(
@@ -252,7 +252,7 @@ class Nonterminals:
             best = min(best, 2 + automaton.costs[0])
         return min(best, INFINITE)
 
-    def rest_costs(self, automaton: MemberAutomaton) -> list[int]:
+    def tail_costs(self, automaton: MemberAutomaton) -> list[int]:
         """For each node the cost to finish after a written member, a separator before each further one included."""
         costs = list(automaton.costs)
         if costs:

@@ -86,7 +86,7 @@ class _ObjectAutomaton:
         assert isinstance(key, _Remaining)
         remaining = key
         if remaining.at == len(self.entries):
-            return self._rest(remaining)
+            return self._unlisted_keys(remaining)
         name, value = self.entries[remaining.at]
         node = MemberNode()
         for conj, clauses in self._written(name, value, remaining.clauses):
@@ -122,7 +122,7 @@ class _ObjectAutomaton:
             if after is not None:
                 yield conj, after
 
-    def _rest(self, remaining: _Remaining) -> MemberNode:
+    def _unlisted_keys(self, remaining: _Remaining) -> MemberNode:
         """Keys that are not listed, in any order."""
         if remaining.least > 1 and remaining.least > self.most_others:
             return MemberNode()  # there are fewer keys
@@ -189,8 +189,8 @@ def _choices(value: Conj, wanted: list[Any]) -> Iterator[tuple[Conj, list[Any]]]
         subsets = [[], *([w] for w in wanted), wanted]
     for chosen in subsets:
         conj: Conj | None = value
-        for one in chosen:
-            conj = conjoin(conj, one.value if isinstance(one, Fact) else one)
+        for choice in chosen:
+            conj = conjoin(conj, choice.value if isinstance(choice, Fact) else choice)
         if conj is not None:
             yield conj, chosen
 

@@ -34,7 +34,7 @@ def property_order(solver: Solver, conj: Conj) -> list[str]:
     for key, at in walk.triggers.items():
         if key not in walk.listed:
             before.setdefault(at, []).append(key)
-    order = [one for at, key in enumerate(walk.listed) for one in (*before.get(at, ()), key)]
+    order = [name for at, key in enumerate(walk.listed) for name in (*before.get(at, ()), key)]
     order += before.get(len(walk.listed), ())
     return list(dict.fromkeys((*order, *walk.required)))
 

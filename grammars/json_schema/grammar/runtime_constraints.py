@@ -19,7 +19,7 @@ from grammars.values.watchers import UniqueNode
 __all__ = ["has_free_keys", "has_key_order", "has_long_numbers", "unique_nodes", "unique_rows"]
 
 _MAX_NODES = 2_000
-_MOST_VALUES = 1_000  # more different items in one array do not occur
+_MAX_VALUES = 1_000  # more different items in one array do not occur
 
 #: The conjunctions that a value may have to satisfy: one for each branch that it may have been written under.
 _Group = frozenset[Conj]
@@ -156,15 +156,15 @@ class _Nodes:
             unique=bool(arrays) and all(automaton.unique for automaton in arrays),
             values=_count_values(self.nonterminals, every),
             tight=any(_is_tight(self.nonterminals[conj]) for conj in every),
-            keys=tuple((key, n) for key, g in keys.items() if (n := self.known(g)) >= 0),
-            others=self.known(others),
-            prefix=tuple(self.known(g) for g in prefix),
-            items=self.known(items),
+            keys=tuple((key, n) for key, g in keys.items() if (n := self.number_of(g)) >= 0),
+            others=self.number_of(others),
+            prefix=tuple(self.number_of(g) for g in prefix),
+            items=self.number_of(items),
             may_repeat=any(_loose(self.nonterminals, automaton) for automaton in arrays if automaton.unique),
         )
         return node, below
 
-    def known(self, group: set[Conj]) -> int:
+    def number_of(self, group: set[Conj]) -> int:
         return self.numbers.get(frozenset(group), -1)
 
 
@@ -202,7 +202,7 @@ def _is_tight(nonterminal: Nonterminal) -> bool:
 
 def _with_listed_strings(nonterminal: Nonterminal) -> Nonterminal:
     """The nonterminal with its strings listed, if they are few."""
-    listed = finite_words(nonterminal.shape.strings, _MOST_VALUES)
+    listed = finite_words(nonterminal.shape.strings, _MAX_VALUES)
     return (
         nonterminal if listed is None else replace(nonterminal, shape=replace(nonterminal.shape, strings=words(listed)))
     )

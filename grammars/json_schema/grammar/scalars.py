@@ -19,7 +19,7 @@ from grammars.json_schema.shapes.numbers import (
     within_digits,
 )
 from grammars.json_schema.shapes.shapes import Shape
-from grammars.limits.schema_limits import timely
+from grammars.limits.schema_limits import with_deadline
 from grammars.regular.json_strings import lexeme, spell, written
 from grammars.regular.languages import NONE
 from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Text, alt
@@ -167,5 +167,5 @@ def finite_values(nonterminal: Nonterminal) -> list[Node] | None:
                 seen.add(value)
                 out.append(_listed([(value, spelling)]))
     if shape.strings != NONE:
-        out += [Text(spell(w)) for w in timely(sorted(shape.strings.args))]
+        out += [Text(spell(w)) for w in with_deadline(sorted(shape.strings.args))]
     return out

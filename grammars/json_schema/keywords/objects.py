@@ -107,7 +107,7 @@ def allow(
 
 
 def _ordered(language: Regular, legal: Conj | None, documents: Documents) -> list[str]:
-    """A few names, in the order of the ``enum`` that lists them if there is one."""
+    """A few names, in the order of the ``enum`` that lists them, if any."""
     given = documents[legal[0]].schema.get("enum", ()) if legal else ()
     rank = {name: i for i, name in enumerate(given) if isinstance(name, str)}
     return sorted(language.args, key=lambda name: (rank.get(name, len(rank)), name))

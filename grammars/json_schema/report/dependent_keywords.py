@@ -99,22 +99,22 @@ class _CompiledSchemas:
         reference.
         """
         way: list[tuple[str, str, str]] = []  # from inside out: a place, and the two steps from there
-        one = two = ""
+        step = next_step = ""
         is_known = False
         for at in _ends(pointer):
             place = pointer[:at]
-            way.append((place, one, two))
+            way.append((place, step, next_step))
             if is_known:
                 break  # this one again: where its keyword leads depends on two steps
             is_known = place in self.schemas
-            two, one = one, place.rpartition("/")[2]
+            next_step, step = step, place.rpartition("/")[2]
         neighbours: list[tuple[str, str | None]] = []
-        for place, one, two in reversed(way):
+        for place, step, next_step in reversed(way):
             if place not in self.schemas:
                 self.schemas[place] = self._is_schema(place)
                 neighbours.append((place, None))
-            if self.schemas[place] and _width(one, two):
-                neighbours.append((place, one))
+            if self.schemas[place] and _width(step, next_step):
+                neighbours.append((place, step))
         return neighbours
 
     def _is_schema(self, place: str) -> bool:

@@ -54,7 +54,7 @@ def document_rows(schema: Any, dialect: Dialect, *, digits: int, has_integers: b
     signs = [_signs(pattern) for pattern in patterns]
     if any(has_dot for has_dot, _ in signs):
         yield _DOT
-    if any(one[1] and not has_disputed_classes(p) for one, p in zip(signs, patterns, strict=True)):
+    if any(has_class and not has_disputed_classes(p) for (_, has_class), p in zip(signs, patterns, strict=True)):
         yield _CLASSES
     if any(map(_has_surrogates, patterns)):
         yield _SURROGATES

@@ -30,7 +30,7 @@ _OTHERS = frozenset((
 ))  # fmt: skip
 _PLAIN = {word.lower(): word for word in _CHECKS}
 _BEGINNINGS = frozenset(word[:3] for word in _PLAIN)
-_LONGEST = max(map(len, _CHECKS)) + 4
+_MAX_WORD_LENGTH = max(map(len, _CHECKS)) + 4
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 _VALUES = ("const", "enum", "default", "example", "examples", "required", "type", "discriminator")
 _MAX_ROWS = 20
@@ -61,7 +61,7 @@ def unlisted_rows(schema: Any) -> tuple[ReportRow, ...]:
         todo += [(value["items"], (*path, "items"))] if "items" in value else []
         inner = value.get("properties")
         if isinstance(inner, Mapping):
-            todo += [(one, (*path, "properties", name)) for name, one in inner.items()]
+            todo += [(subschema, (*path, "properties", name)) for name, subschema in inner.items()]
     return tuple(out)
 
 
@@ -69,7 +69,7 @@ def _meant(key: str) -> str | None:
     """The keyword that ``key`` nearly spells; None for keywords and for other words."""
     if key == _OPTIONS:
         return key + "?"
-    if key in _OTHERS or not 4 <= len(key) <= _LONGEST or key[:3].lower() not in _BEGINNINGS:
+    if key in _OTHERS or not 4 <= len(key) <= _MAX_WORD_LENGTH or key[:3].lower() not in _BEGINNINGS:
         return None
     plain = key.lower().replace("_", "").replace("-", "")
     near = difflib.get_close_matches(plain, _PLAIN, 1, cutoff=0.84)
@@ -92,6 +92,6 @@ def _rows(schema: Any, meant: Mapping[str, str]) -> Iterator[ReportRow]:
                 reason = f"no keyword, without effect: {_ENGINE if key == _OPTIONS else f'did you mean {word!r}?'}"
                 yield ReportRow(pointer_of(path), key, Outcome.EXACT, reason, is_slip=key != _OPTIONS)
             if key in _MAPS and isinstance(inner, dict):
-                todo += [(one, (*path, key, name)) for name, one in inner.items()]
+                todo += [(subschema, (*path, key, name)) for name, subschema in inner.items()]
             elif key not in _VALUES and not key.startswith("x-"):
                 todo.append((inner, (*path, key)))

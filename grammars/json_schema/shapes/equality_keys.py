@@ -21,17 +21,17 @@ class EqualityKeys:
     def __call__(self, value: Any) -> Hashable:
         """The key of a value."""
         nested = [value] if isinstance(value, list | dict) else []
-        for one in nested:  # the list grows during iteration
-            inner = one.values() if isinstance(one, dict) else one
+        for container in nested:  # the list grows during iteration
+            inner = container.values() if isinstance(container, dict) else container
             nested.extend(item for item in inner if isinstance(item, list | dict))
         keys: dict[int, tuple[int]] = {}
-        for one in reversed(nested):
+        for container in reversed(nested):
             body: Hashable
-            if isinstance(one, dict):
-                body = frozenset((key, _key(item, keys)) for key, item in one.items())
+            if isinstance(container, dict):
+                body = frozenset((key, _key(item, keys)) for key, item in container.items())
             else:
-                body = tuple(_key(item, keys) for item in one)
-            keys[id(one)] = self._numbers.setdefault(body, (len(self._numbers),))
+                body = tuple(_key(item, keys) for item in container)
+            keys[id(container)] = self._numbers.setdefault(body, (len(self._numbers),))
         return _key(value, keys)
 
 

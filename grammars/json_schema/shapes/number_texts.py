@@ -1,16 +1,8 @@
 """The texts that spell a set of numbers, as regexes of whole lexemes whose intersection is the set.
 
-Spelling: an integer has no point and no exponent.  Ranges are compared digit by digit, so a number has an exponent
-only in the form that ``json.dumps`` writes (one digit before the point) and only where every such number is allowed;
-where all numbers are allowed, a short exponent may follow any digits.
-
-Readers keep doubles, which distinguish all numbers of 15 digits but no more: 0.99999999999999999999 is read as 1.  So
-numbers are short where that would matter (`Digits`).
-
-A text of the set that is not a proper prefix of another one must leave each regex with nothing but the empty text: only
-then does the engine see an intersection as finished, and it fails where only the end may follow.  So integers have
-bounds that are members of the set (`grammars.json_schema.shapes.numbers.tightened`) and regexes without fractions, and
-every other number may continue with zeros until its digits are used up.
+An integer has no point and no exponent.  Ranges are compared digit by digit, so a number has an exponent only in the
+form that ``json.dumps`` writes (one digit before the point) and only where every such number is allowed; where all
+numbers are allowed, a short exponent may follow any digits.
 """
 
 from __future__ import annotations
@@ -36,7 +28,7 @@ _SHORT = (
 )
 _ZEROS = "(?:\\.0+)?"
 _BROKEN = "-?[0-9]+\\.[0-9]*[1-9][0-9]*"  # no integer
-_MOST_DECIMALS = 12  # of bounds and steps that numbers of 15 digits can resolve
+_MAX_DECIMALS = 12  # of bounds and steps that numbers of 15 digits can resolve
 FARTHEST = 10**13  #: the largest bound that they can resolve
 
 
@@ -76,6 +68,8 @@ def _up_to(digits: str, most: int) -> str:
     return f"[0-{int(first) - 1}][0-9]{{0,{most - 1}}}|{first}{longer}"
 
 
+# Readers keep doubles, which distinguish all numbers of 15 digits but no more: 0.99999999999999999999 is read as 1.  So
+# numbers are short where that would matter.
 class Digits(Enum):
     """The number of digits that the texts of a set have."""
 
@@ -98,9 +92,13 @@ def digits(numbers: Numbers) -> Digits:
     near = [b for b in (numbers.low, numbers.high) if b is not None]
     sizes = [num_decimals(v) for v in (*near, *numbers.steps, *numbers.not_steps, *numbers.excluded)]
     reachable = (numbers.low is None or numbers.low < FARTHEST) and (numbers.high is None or numbers.high > -FARTHEST)
-    return wanted if reachable and all(n is not None and n <= _MOST_DECIMALS for n in sizes) else Digits.LOST
+    return wanted if reachable and all(n is not None and n <= _MAX_DECIMALS for n in sizes) else Digits.LOST
 
 
+# A text of the set that is not a proper prefix of another one must leave each regex with nothing but the empty text:
+# only then does the engine see an intersection as finished, and it fails where only the end may follow.  So integers
+# have bounds that are members of the set (`numbers.tightened`) and regexes without fractions, and every other number
+# may continue with zeros until its digits are used up.
 def regexes(numbers: Numbers, most: int = MAX_DIGITS) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """``(all of these, none of these)``: regexes that together spell the set, which must be `tightened` and not listed.
 

@@ -1,8 +1,8 @@
 """Sets of numbers: the meaning of numeric keywords, their intersection and complement, and texts for single numbers.
 
 A set is a tuple of `Numbers`, a union.  All arithmetic is exact (`fractions.Fraction`), so bounds beyond 2^53 and
-decimal steps are no special case.  Texts have at most `MAX_DIGITS` digits on each side of the point, so that no model
-can write digits for ever (`grammars.json_schema.shapes.number_texts`).
+decimal steps need no special case.  Texts have at most `MAX_DIGITS` digits on each side of the point, so that no model
+can write digits without end (`grammars.json_schema.shapes.number_texts`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 MAX_DIGITS = 64  #: digits before and after the point that a text may have
 
-_ENUMERABLE = 256  # integer ranges of at most this size are listed when they have gaps
+_MAX_LISTED = 256  # integer ranges of at most this size are listed when they have gaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Numbers:
                 first, last = self.index_range()
                 if first > last:
                     return True
-                if last - first < _ENUMERABLE:
+                if last - first < _MAX_LISTED:
                     return not any(self.holds(i * self.step) for i in range(first, last + 1))
             elif self.low == self.high:
                 return not self.holds(self.low)
@@ -116,7 +116,7 @@ class Numbers:
         if self.values is not None or self.step is None or self.low is None or self.high is None:
             return self
         first, last = self.index_range()
-        if last - first >= _ENUMERABLE:
+        if last - first >= _MAX_LISTED:
             return self
         multiples = [i * self.step for i in range(first, last + 1) if self.holds(i * self.step)]
         return Numbers(values=tuple((v, decimal_text(v)) for v in multiples))
@@ -282,8 +282,8 @@ def tightened(numbers: Numbers) -> Numbers:
 
 
 def _member(numbers: Numbers, first: Fraction, step: Fraction) -> Fraction:
-    """The first member from ``first`` on; if none of the next 256 candidates is one, the candidate after them."""
-    for _ in range(_ENUMERABLE):
+    """The first member from ``first`` on; the 257th candidate if none before is a member."""
+    for _ in range(_MAX_LISTED):
         if numbers.holds(first):
             return first
         first += step

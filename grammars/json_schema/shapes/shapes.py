@@ -138,13 +138,13 @@ NOTHING_EVALUATED = Evaluated()
 
 @dataclass(frozen=True, slots=True)
 class ArrayForm:
-    """Arrays whose items satisfy ``prefix`` by position and ``rest`` (None: no more items) after it.
+    """Arrays whose items satisfy ``prefix`` by position and ``items`` (None: no more items) after it.
 
     ``unique`` holds the numbers of the places whose ``uniqueItems`` requires distinct items.
     """
 
     prefix: tuple[Conj | None, ...] = ()
-    rest: Conj | None = TRUE
+    items: Conj | None = TRUE
     least: int = 0
     most: int | None = None
     counts: tuple[Count, ...] = ()
@@ -153,7 +153,7 @@ class ArrayForm:
 
     def item(self, index: int) -> Conj | None:
         """The condition on item ``index``; None: there is no such item."""
-        return self.prefix[index] if index < len(self.prefix) else self.rest
+        return self.prefix[index] if index < len(self.prefix) else self.items
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,8 @@ def unite(shapes: Iterable[Shape], *, absorb: bool = True) -> Shape:
 
 def _bit_union(bits: Iterable[int]) -> int:
     out = 0
-    for one in bits:
-        out |= one
+    for number in bits:
+        out |= number
     return out
 
 
@@ -170,7 +170,7 @@ def _both_arrays(a: ArrayForm, b: ArrayForm) -> ArrayForm:
     size = max(len(a.prefix), len(b.prefix))
     return ArrayForm(
         tuple(conjoin(a.item(i), b.item(i)) for i in range(size)),
-        conjoin(a.rest, b.rest),
+        conjoin(a.items, b.items),
         max(a.least, b.least),
         smaller(a.most, b.most),
         tuple(dict.fromkeys(a.counts + b.counts)),
@@ -220,9 +220,9 @@ def _both_cells(a: tuple[tuple, ...], b: tuple[tuple, ...]) -> tuple[tuple, ...]
     if b == ((ALL, TRUE),):
         return a
     out = []
-    for left, one in a:
-        for right, two in b:
-            conj = conjoin(one, two)
+    for left, left_value in a:
+        for right, right_value in b:
+            conj = conjoin(left_value, right_value)
             language = left if left == right else inter(left, right)
             if conj is not None and (left == right or may_hold_keys(language)):
                 out.append((language, conj))

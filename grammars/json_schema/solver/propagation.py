@@ -35,7 +35,7 @@ def propagate_array(form: ArrayForm, is_empty: IsEmpty) -> ArrayForm | None:
             break
     if most is not None:
         prefix = prefix[:most]
-    other_items = form.rest
+    other_items = form.items
     if most is None or most > len(prefix):
         if other_items is None or is_empty(other_items):
             most = len(prefix)
@@ -74,7 +74,7 @@ def _tighten_count(count: Count, most: int | None) -> Count | None:
 def _is_implied(
     count: Count, prefix: tuple[Conj | None, ...], other_items: Conj | None, most: int | None, is_empty: IsEmpty
 ) -> bool:
-    """Whether every item that the count looks at satisfies it anyway."""
+    """Whether every item that the count looks at satisfies it already."""
     if not count.item:
         return True
     items = [*prefix[count.start :], *((other_items,) if most is None or most > len(prefix) else ())]

@@ -38,7 +38,7 @@ from grammars.json_schema.solver.combine import unite
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
 from grammars.json_schema.solver.protocol import Solver
 from grammars.json_schema.solver.unevaluated import apply_unevaluated
-from grammars.limits.schema_limits import timely
+from grammars.limits.schema_limits import with_deadline
 from grammars.regular.languages import ALL, NONE, Regular, neg, words
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
@@ -181,7 +181,7 @@ def _bounded(values: list[Any], solver: Solver, place: Place) -> Iterable[tuple[
     nested = [value for value in values if isinstance(value, list | dict)]
     if len(nested) < 2:
         return enumerate(values)
-    distinct = distinct_values(timely(values))
+    distinct = distinct_values(with_deadline(values))
     size = sum(1 + len(value) for _, value in distinct if isinstance(value, list | dict))
     if size > solver.limits.edges:
         raise SchemaError(

@@ -111,4 +111,4 @@ def _close_array(solver: Solver, place: Place, form: ArrayForm, unevaluated: Con
         )
     size = max(len(form.prefix), evaluated.items)
     prefix = tuple(form.item(i) if i < evaluated.items else conjoin(form.item(i), unevaluated) for i in range(size))
-    return replace(form, prefix=prefix, rest=conjoin(form.rest, unevaluated), evaluated=every)
+    return replace(form, prefix=prefix, items=conjoin(form.items, unevaluated), evaluated=every)

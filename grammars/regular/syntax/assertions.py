@@ -1,12 +1,7 @@
 """Regular languages of syntax trees with assertions, whatever dialect they were read in.
 
-Anchors, look-ahead, look-behind and word boundaries vanish: they become intersection and complement.  Not supported are
-most assertions inside an unbounded repeat; `NotRegular` says which.
-
-A pattern is translated from left to right into a language of *suffixes*: what may follow, up to the end of the string,
-where a part of it begins.  Such a language depends on the text before it only by the kind of the preceding character
-(`_Before`); each regular part is split into its words by the kind of their last character.  A look-behind depends on
-all the text before it: up to the last one of them a language of *prefixes* is built instead.
+Anchors, look-ahead, look-behind and word boundaries become intersection and complement.  Most assertions inside an
+unbounded repeat are not supported; `NotRegular` says which.
 """
 
 from __future__ import annotations
@@ -110,6 +105,10 @@ def _anyhas(parts: tuple[Tree, ...], kinds: tuple[str, ...]) -> bool:
     return any(has(part, kinds) for part in parts)
 
 
+# A pattern is translated from left to right into a language of *suffixes*: what may follow, up to the end of the
+# string, where a part of it begins.  Such a language depends on the text before it only by the kind of the preceding
+# character; each regular part is split into its words by the kind of their last character.  A look-behind depends on
+# all the text before it: up to the last one of them a language of *prefixes* is built instead.
 class _Lowering:
     """Translates one pattern from tree to language; results for parts are kept.  ``word``: the characters of words."""
 
@@ -117,7 +116,7 @@ class _Lowering:
         letter, other = chars(word), chars(ranges_minus(ANY.args, word))
         self.ends = {_Before.START: EPS, _Before.WORD: cat(ALL, letter), _Before.OTHER: cat(ALL, other)}
         self.begins_word = cat(letter, ALL)
-        self.known: dict[Any, Regular] = {}
+        self.suffixes: dict[Any, Regular] = {}
         self.work = Work(WORK.assertions)
 
     def whole(self, parts: tuple[Tree, ...], left: Regular) -> Regular:
@@ -176,10 +175,10 @@ class _Lowering:
         if not _anyhas(parts, _LEFT_CONTEXT):
             before = _Before.OTHER  # no assertion depends on it
         key = (parts, before)
-        language = self.known.get(key)
+        language = self.suffixes.get(key)
         if language is None:
             self._count()
-            language = self.known[key] = self._suffix(parts[0], parts[1:], before)
+            language = self.suffixes[key] = self._suffix(parts[0], parts[1:], before)
         return language
 
     def _suffix(self, part: Tree, following: tuple[Tree, ...], before: _Before) -> Regular:
@@ -262,5 +261,5 @@ def _without_start(tree: Tree) -> Tree:
 
 
 def plain(tree: Repetition) -> Tree:
-    """The repeat as a regular term where its body is one."""
+    """The repeat, as a regular term where its body is a regular term."""
     return rep(tree.body, tree.least, tree.most) if isinstance(tree.body, Regular) else tree

@@ -52,7 +52,7 @@ def has_disputed_case(pattern: str) -> bool:
     return parser.has_disputed_case
 
 
-_LONGEST_BRACES = 400  # characters: counts have 9 digits at the most, names of properties some tens
+_MAX_BRACES_LENGTH = 400  # characters: counts have at most 9 digits, names of properties some tens
 _LAST_LINE = tree_alt([END, tree_cat([text("\n"), END])])
 #: Groups that some validator understands, with their names.
 _FOREIGN_KINDS = {"?>": "an atomic group", "?P=": "a back-reference", "?#": "a comment", "?(": "a condition"}
@@ -120,10 +120,10 @@ class EcmaParser(PatternParser):
 
     def braces(self) -> tuple[int, int | None] | None:
         """``{m}``, ``{m,}``, ``{m,n}``; anything else is literal text (annex B)."""
-        end = self.text.find("}", self.at, self.at + _LONGEST_BRACES)
+        end = self.text.find("}", self.at, self.at + _MAX_BRACES_LENGTH)
         inner = self.text[self.at + 1 : end] if end > 0 else ""
-        begun = self.text[self.at + 1 : self.at + _LONGEST_BRACES]
-        if end < 0 and len(begun) == _LONGEST_BRACES - 1 and begun.replace(",", "", 1).isdigit():
+        begun = self.text[self.at + 1 : self.at + _MAX_BRACES_LENGTH]
+        if end < 0 and len(begun) == _MAX_BRACES_LENGTH - 1 and begun.replace(",", "", 1).isdigit():
             raise NotRegular("a repeat with a count of too many digits")
         low, comma, high = inner.partition(",")
         if comma and not low and (not high or (high.isascii() and high.isdigit())):

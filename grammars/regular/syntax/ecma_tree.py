@@ -90,7 +90,7 @@ def _joined(parts: Sequence[Regular]) -> Iterator[Regular]:
 
 
 def tree_rep(body: Tree, least: int, most: int | None) -> Tree:
-    """The repeat, as a regular term where its body is one; an optional assertion asserts nothing."""
+    """The repeat, as a regular term where its body is a regular term; an optional assertion asserts nothing."""
     if isinstance(body, Boundary | LookAround):
         return body if least else EPS
     if isinstance(body, Regular):

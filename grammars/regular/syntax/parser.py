@@ -100,7 +100,7 @@ class PatternParser:
         return self.alternation()
 
     def odd_range(self, low: int | Ranges, high: int | Ranges, at: int) -> Ranges:
-        """Return what a minus between two of a class means that are no range."""
+        """Return what a minus between two items of a class means that are not ends of a range."""
         raise self.invalid("a range in the wrong order", at)
 
     # -- structure

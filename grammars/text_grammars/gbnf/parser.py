@@ -86,7 +86,7 @@ class _OwnLexer(Lexer):
         while at < len(data):
             match = _SCANNER.match(data, at)
             if match is None:
-                raise GrammarError(f"unexpected {shown(data[at])}", line=line, column=at - begin + 1)
+                raise GrammarError(f"unexpected {shown(data[at])}", line=line, column=at - begin + 1, expected="GBNF")
             if match.lastgroup != "SKIP":
                 token = Token(str(match.lastgroup), match.group(), at, line, at - begin + 1)
                 check_tokens(number, token)
@@ -102,8 +102,8 @@ class _OwnLexer(Lexer):
 def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
     token = error.token
     if token.type == "$END":
-        line = text.count("\n") + 1
-        return GrammarError("the grammar ends too early", line=line, column=len(text.split("\n")[-1]) + 1)
+        line, column = text.count("\n") + 1, len(text.split("\n")[-1]) + 1
+        return GrammarError("the grammar ends too early", line=line, column=column, hint="finish its last rule")
     expected = "name ::= ..." if "HEAD" in error.expected and "VBAR" not in error.expected else ""
     return GrammarError(f"unexpected {shown(str(token)[:40])}", line=token.line, column=token.column, expected=expected)
 
@@ -143,7 +143,7 @@ class _Values(Transformer):
         negated = str(token)[1:2] == "^"
         codes = _codes(token, 1 + negated, ranges=True)
         if not codes:
-            raise GrammarError("an empty character class", line=token.line, column=token.column)
+            raise _refused("an empty character class", token, "list a character, or write . for any")
         return Regexp(f"[{'^' if negated else ''}{_class_items(codes, token)}]", "", _place(token))
 
     def any_char(self, parts: list[Token]) -> Expr:
@@ -153,7 +153,7 @@ class _Values(Transformer):
         raise _refused(f"{parts[0]} writes a token, not text", parts[0], "in double quotes it is text")
 
     def look(self, parts: list[Any]) -> Expr:
-        raise _refused("look-around is not supported", parts[0], "")
+        raise _refused("look-around is not supported", parts[0], "write rules for what follows")
 
 
 def _place(token: Token) -> SourcePlace:
@@ -175,7 +175,7 @@ def _repeat(body: Expr, quantifier: Token) -> Expr:
         least = repeat_count(low, quantifier)
         most = (repeat_count(high, quantifier) if high.strip() else None) if comma else least
     if most is not None and most < least:
-        raise _refused(f"a repeat from {least} to {most} times", quantifier, "")
+        raise _refused(f"a repeat from {least} to {most} times", quantifier, "put the smaller number first")
     return SeqExpr(()) if most == 0 else Repeated(body, least, most, _place(quantifier))
 
 
@@ -199,7 +199,7 @@ def _codes(token: Token, skip: int, *, ranges: bool = False) -> list[int]:
             code, at = _escape(token, text, at)
             out.append(code)
     if any(0xD800 <= code <= 0xDFFF or code > 0x10FFFF for code in out):
-        raise _refused("not a character", token, "")
+        raise _refused("not a character", token, "code points end at 10FFFF, without D800 to DFFF")
     return out
 
 
@@ -208,11 +208,11 @@ def _escape(token: Token, text: str, at: int) -> tuple[int, int]:
     size = {"x": 2, "u": 4, "U": 8}.get(kind)
     if size is None:
         if kind not in _ESCAPES:
-            raise _refused(f"unknown escape \\{kind}", token, "")
+            raise _refused(f"unknown escape \\{kind}", token, f"write {kind} alone, or its code as \\x{ord(kind):02X}")
         return _ESCAPES[kind], at + 2
     digits = text[at + 2 : at + 2 + size]
     if not re.fullmatch(f"[0-9a-fA-F]{{{size}}}", digits):
-        raise _refused(f"\\{kind} needs {size} hexadecimal digits", token, "")
+        raise _refused(f"\\{kind} needs {size} hexadecimal digits", token, "put zeros in front")
     return int(digits, 16), at + 2 + size
 
 
@@ -222,7 +222,7 @@ def _class_items(codes: list[int], token: Token) -> str:
     while i < len(codes):
         if i + 2 < len(codes) and codes[i + 1] == _DASH:
             if codes[i] > codes[i + 2]:
-                raise _refused("a range in the wrong order", token, "")
+                raise _refused("a range in the wrong order", token, "put the smaller character first")
             out.append(f"\\x{{{codes[i]:x}}}-\\x{{{codes[i + 2]:x}}}")
             i += 3
         else:

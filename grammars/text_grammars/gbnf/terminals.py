@@ -117,7 +117,7 @@ class _Converted:
             for expr in walk(definition.body):
                 if isinstance(expr, Name) and expr.name not in seen:
                     line, column = expr.at
-                    raise GrammarError(f"{shown(expr.name)} is not defined", line=line, column=column)
+                    raise GrammarError(f"{shown(expr.name)} is not defined", line=line, column=column, hint="add it")
 
     def _new_names(self) -> dict[str, str]:
         """Return unique names that are valid in Lark; a terminal's is the same in upper case."""

@@ -184,8 +184,8 @@ def _check_regex(regex: str, flags: str, at: SourcePlace) -> None:
     try:
         approximate_language(regex, flags)
     except InvalidRegex as error:
-        column = at[1] + 1 + error.at
-        raise GrammarError(f"not a regular expression: {error}", line=at[0], column=column) from None
+        message, column = f"not a regular expression: {error}", at[1] + 1 + error.at
+        raise GrammarError(message, line=at[0], column=column, expected="a regex of Rust") from None
 
 
 def _check_nesting(body: Expr, at: SourcePlace) -> None:
@@ -224,14 +224,16 @@ def _check_names(source: LarkGrammar) -> None:
                 expected=importable,
             )  # fmt: skip
         if imported.alias in defined:
-            raise _refuse(f"{shown(imported.alias)} is defined twice", imported.at, "")
+            raise _refuse(f"{shown(imported.alias)} is defined twice", imported.at, "give it another name: -> NAME")
         defined[imported.alias] = imported.at
     if "start" not in defined:
         raise GrammarError("there is no rule called start", expected="start: ...")
     for expr in source.walk():
         if isinstance(expr, Name) and expr.name not in defined:
             near = difflib.get_close_matches(expr.name, defined, 1)
-            raise _refuse(f"{shown(expr.name)} is not defined", expr.at, f"is it {shown(near[0])}?" if near else "")
+            raise _refuse(
+                f"{shown(expr.name)} is not defined", expr.at, f"is it {shown(near[0])}?" if near else "add it"
+            )
     _check_parameters(source)
 
 
@@ -239,7 +241,9 @@ def _check_parameters(source: LarkGrammar) -> None:
     takes = {definition.name: definition.parameter is not None for definition in source.definitions}
     for expr in source.walk():
         if isinstance(expr, Name) and takes.get(expr.name, False) != (expr.argument is not None):
-            raise _refuse(f"{shown(expr.name)} and its definition disagree about a parameter", expr.at, "")
+            raise _refuse(
+                f"{shown(expr.name)} and its definition disagree about a parameter", expr.at, "add or drop it"
+            )
 
 
 # -- one definition

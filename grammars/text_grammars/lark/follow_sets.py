@@ -41,7 +41,7 @@ class FollowSets:
     """The follow sets of a grammar; ``begin`` is the set that it may begin with.
 
     ``followers[i]`` is the set after lexeme ``i``, ``lexemes[i]`` its expression (0 is none) and ``places[i]`` its
-    first position.  Items that are no lexemes (a token, another grammar) have a number but no follow set.
+    first position.  Items other than lexemes (a token, another grammar) have a number but no follow set.
     ``occurrences`` are the lexemes one by one: the expression, its number and what may follow it there.  What follows
     a lexeme that ``may_be_empty`` may also stand in its place.  With ``by_place`` the same lexeme at two places has two
     numbers.
@@ -143,6 +143,16 @@ class FollowSets:
 
     # -- follow sets
 
+    def reached(self) -> list[int]:
+        """Return the numbers of the lexemes that a text of the grammar may come to."""
+        reached = dict.fromkeys(set_bits(self.begin & ~END))
+        waiting = list(reached)
+        for number in waiting:  # which it extends
+            new = [i for i in set_bits(self.followers.get(number, 0) & ~END) if i not in reached]
+            reached.update(dict.fromkeys(new))
+            waiting += new
+        return waiting
+
     def _all_followers(self) -> dict[int, int]:
         """Return the follow sets; a node (rule or lexeme) at the end of a rule inherits what follows that rule."""
         self._after: dict[str, int] = dict.fromkeys(self.rules, 0)
@@ -160,11 +170,10 @@ class FollowSets:
     def _pass(self, expr: Expr, bits: int, ends: bool, rule: Definition) -> None:
         """Record that ``bits`` may follow the expression, and if it ``ends`` the rule, what follows the rule."""
         if is_lexeme(expr, self.lexeme_rules.__contains__):
-            if not (isinstance(expr, Name) and expr.name in self.lexeme_rules):  # lazy ones end by themselves
-                number = self._number(expr)
-                self.places.setdefault(number, getattr(expr, "at", (0, 0)))
-                self._add(f"{_LEXEME}{number}", bits, ends, rule)
-                self._passed.append((expr, number, bits, rule.name if ends else ""))
+            number = self._number(expr)
+            self.places.setdefault(number, getattr(expr, "at", (0, 0)))
+            self._add(f"{_LEXEME}{number}", bits, ends, rule)
+            self._passed.append((expr, number, bits, rule.name if ends else ""))
             return
         match expr:
             case Name(name=name) if name in self.rules:

@@ -52,6 +52,7 @@ from grammars.text_grammars.lark.ast import (
 from grammars.text_grammars.lark.check import productive_rules
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.graph import components, uses_of
+from grammars.text_grammars.lark.written_out import written_out
 
 __all__ = [
     "EndlessLexeme",
@@ -71,7 +72,7 @@ class LexemeLanguages:
     """The languages of a grammar's lexemes; each terminal is computed once, after those that it uses."""
 
     def __init__(self, source: LarkGrammar) -> None:
-        self._found: dict[Expr, Regular | None] = {}
+        self._languages: dict[Expr, Regular | None] = {}
         self._terminals: dict[str, Regular | None] = {}
         terminals = {d.name: d for d in source.definitions if d.is_terminal}
         for group in components(uses_of(terminals.values())):
@@ -80,12 +81,12 @@ class LexemeLanguages:
 
     def of(self, lexeme: Expr) -> Regular | None:
         """Return the language of a lexeme; None if it is unknown or too large to analyse."""
-        if lexeme not in self._found:
+        if lexeme not in self._languages:
             try:
-                self._found[lexeme] = self._language(lexeme)
+                self._languages[lexeme] = self._language(lexeme)
             except (InvalidRegex, NotTranslated, RecursionError):
-                self._found[lexeme] = None
-        return self._found[lexeme]
+                self._languages[lexeme] = None
+        return self._languages[lexeme]
 
     def may_be_empty(self, lexeme: Expr) -> bool:
         term = self.of(lexeme)
@@ -129,12 +130,11 @@ def _any_case(word: str) -> Regular:
 
 
 class EndlessLexeme(NamedTuple):
-    """A lexeme, as shown in errors, that can never end at a place, and whether other options are left."""
+    """A lexeme, as shown in errors, that can never end at a place."""
 
     shown: str
     at: SourcePlace
-    is_avoidable: bool  #: is there an option without such lexemes?
-    has_text: bool  #: does the grammar have a text, if only because the lexeme may be empty?
+    has_text: bool  #: does the grammar have a text without it, or because the lexeme may be empty?
 
 
 def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list[EndlessLexeme]:
@@ -142,7 +142,9 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
 
     ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.
     """
-    analysis, languages, work = FollowSets(source), LexemeLanguages(source), Work(WORK.lexemes)
+    languages, work = LexemeLanguages(source), Work(WORK.lexemes)
+    source = written_out(source)
+    analysis = FollowSets(source, by_place=True)
     ignored = [languages.of(ignore.body) for ignore in source.ignores]
     ends: dict[tuple[int, int], bool] = {}  # by lexeme and what follows it
     after: dict[int, Regular | None] = {}
@@ -168,21 +170,18 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
         return ends[number, bits]
 
     try:
-        endless = {id(expr): (expr, n) for expr, n, bits in analysis.occurrences if not may_end(expr, n, bits)}
-        for expr, number, bits in analysis.occurrences:  # one object may stand in several places
+        reached = set(analysis.reached())
+        endless = {id(expr): (expr, n) for expr, n, bits in analysis.occurrences
+                   if n in reached and not may_end(expr, n, bits)}  # fmt: skip
+        for expr, number, bits in analysis.occurrences:  # in recursive rules one object may stand in several places
             if id(expr) in endless and may_end(expr, number, bits):
                 del endless[id(expr)]
     except TooMuch:
         return []
-    never_empty = [i for i, (expr, _) in endless.items() if (own := languages.of(expr)) and not own.nullable]
-    has_option, has_text = ("start" in productive_rules(source, without) for without in (endless, never_empty))
+    never_empty = [i for i, (expr, _) in endless.items() if (term := languages.of(expr)) and not term.nullable]
+    has_text = "start" in productive_rules(source, never_empty)
     return [
-        EndlessLexeme(
-            shown_lexeme(expr),
-            getattr(expr, "at", analysis.places[number]),
-            is_avoidable=has_option,
-            has_text=has_text,
-        )
+        EndlessLexeme(shown_lexeme(expr), getattr(expr, "at", analysis.places[number]), has_text)
         for expr, number in endless.values()
     ]
 
@@ -242,7 +241,7 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     analysis = FollowSets(source, languages.may_be_empty)
     swallowing: dict[Expr, None] = {}
 
-    def known(number: int) -> Regular:
+    def language_of(number: int) -> Regular:
         lexeme = analysis.lexemes[number]
         term = None if lexeme is None else languages.of(lexeme)
         return ALL if term is None else term
@@ -250,24 +249,24 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     after: dict[int, Regular] = {}
     try:
         work.spend(len(analysis.lexemes))
-        for short, beside in _together(analysis, known, work).items():
+        for short, beside in _together(analysis, language_of, work).items():
             bits = analysis.followers.get(short, 0)
             if bits not in after:
                 work.spend(bits.bit_count())
-                after[bits] = alt(*(known(i) for i in set_bits(bits) if i))
+                after[bits] = alt(*(language_of(i) for i in set_bits(bits) if i))
             for long in set_bits(beside):
                 work.spend(10)
                 if analysis.lexemes[long] not in swallowing and _can_swallow(
-                    known(short), known(long), after[bits], work
+                    language_of(short), language_of(long), after[bits], work
                 ):
                     swallowing[analysis.lexemes[long]] = None  # type: ignore[index]
     except TooMuch:
-        many = (i for i in range(1, len(analysis.lexemes)) if lengths(known(i))[1] != 1)
+        many = (i for i in range(1, len(analysis.lexemes)) if lengths(language_of(i))[1] != 1)
         return [analysis.lexemes[i] for i in many]  # type: ignore[misc]
     return list(swallowing)
 
 
-def _together(analysis: FollowSets, known: Callable[[int], Regular], work: Work) -> dict[int, int]:
+def _together(analysis: FollowSets, language_of: Callable[[int], Regular], work: Work) -> dict[int, int]:
     """Return for each lexeme the set of those that the lexer may read next to it, itself included.
 
     Two lexemes that have a text in common are read as both: what follows one stands next to what follows the other.
@@ -281,8 +280,8 @@ def _together(analysis: FollowSets, known: Callable[[int], Regular], work: Work)
             new = others & ~END & ~together.get(one, 0)
             together[one] = together.get(one, 0) | new
             for other in set_bits(new):
-                work.spend(known(one).size + known(other).size)
-                if one == other or not disjoint(known(one), known(other)):
+                work.spend(language_of(one).size + language_of(other).size)
+                if one == other or not disjoint(language_of(one), language_of(other)):
                     pair = analysis.followers.get(one, 0), analysis.followers.get(other, 0)
                     waiting += [pair] if one == other else [pair, pair[::-1]]
     return together

@@ -226,13 +226,13 @@ def _check_rules(source: LarkGrammar, terminals: Mapping[str, LexemeSize]) -> No
                 return leasts.get(name) if name in rules else 1
             case SeqExpr(parts=parts):
                 sizes = [min_lexemes(part, rule) for part in parts]
-                return None if None in sizes else sum(one for one in sizes if one is not None)
+                return None if None in sizes else sum(size for size in sizes if size is not None)
             case AltExpr(options=options):
-                some = [one for one in (min_lexemes(option, rule) for option in options) if one is not None]
-                return min(some, default=None)
+                option_sizes = [size for size in (min_lexemes(option, rule) for option in options) if size is not None]
+                return min(option_sizes, default=None)
             case Repeated(body=body, least=least):
-                one = min_lexemes(body, rule)
-                return 0 if not least else None if one is None else one * least
+                size = min_lexemes(body, rule)
+                return 0 if not least else None if size is None else size * least
             case WhenExpr(body=body):
                 return min_lexemes(body, rule)
             case Literal():

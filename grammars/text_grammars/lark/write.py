@@ -69,7 +69,7 @@ class _LarkWriter:
         self.skip = self.begin = ""
         if source.ignores:
             self.skip = next(n for n in ("skip", *(f"skip_{i}" for i in range(len(taken) + 1)))
-                             if n not in taken and n.upper() not in taken)  # fmt: skip
+                             if not any(name.lower().startswith(n) for name in taken))  # fmt: skip
             self.begin = next(n for n in ("begin", *(f"begin_{i}" for i in range(len(taken) + 1))) if n not in taken)
 
     def text(self) -> str:
@@ -78,8 +78,11 @@ class _LarkWriter:
             alias = f" -> {imported.alias}" if imported.alias != imported.name else ""
             lines.append(f"%import common.{imported.name}{alias}")
         if self.skip:
-            options = " | ".join(self.expr(ignore.body, _SEQ, lexeme=True) for ignore in self.source.ignores)
-            lines += [f"{self.skip}: {self.skip.upper()}?", f"{self.skip.upper()}: ({options})+"]
+            # each is a lexeme of its own: in one for all, a "-" after a blank would be the beginning of a "--" comment
+            names = [f"{self.skip.upper()}_{i}" for i in range(len(self.source.ignores))]
+            lines.append(f"{self.skip}: ({' | '.join(names)}){'*' if names[1:] else '?'}")
+            bodies = (self.expr(ignore.body, _SEQ, lexeme=True) for ignore in self.source.ignores)
+            lines += [f"{name}: ({body})+" for name, body in zip(names, bodies, strict=True)]
             lines.insert(0, f"start: {self.skip} {self.begin}")
         return "\n".join(lines) + "\n"
 
@@ -154,10 +157,10 @@ class _LarkWriter:
         """Return a complement; it includes the bytes of marker tokens, unless another conjunct excludes them."""
         return "~" + self.expr(expr.body, _ATOM, lexeme=True)
 
-    def join(self, glue: str, parts: tuple[Expr, ...], own: int, tight: int, lexeme: bool) -> str:
-        inner = _SEQ if own == _ALT else _ATOM
+    def join(self, glue: str, parts: tuple[Expr, ...], precedence: int, tight: int, lexeme: bool) -> str:
+        inner = _SEQ if precedence == _ALT else _ATOM
         text = glue.join(self.expr(part, inner, lexeme=lexeme) for part in parts)
-        return f"({text})" if own < tight or own == _ATOM else text
+        return f"({text})" if precedence < tight or precedence == _ATOM else text
 
 
 def _lexeme_attributes(definition: Definition) -> list[Any]:

@@ -100,7 +100,7 @@ class TagBuilder:
         only_keys(body, {"type", *keys}, place)
         self.depth += 1
         if self.depth > 60:
-            raise GrammarError("formats are nested more than 60 deep", place=place)
+            raise GrammarError("formats are nested too deeply", place=place, expected="at most 60 levels")
         node = make(self, body, end, place)
         self.depth -= 1
         return node
@@ -143,7 +143,7 @@ class TagBuilder:
             check_pattern(text, place=f"{place}.pattern")
         except InvalidRegex as error:
             at = f"{place}.pattern"
-            raise GrammarError(str(error), line=1, column=error.at + 1, place=at) from None
+            raise GrammarError(str(error), line=1, column=error.at + 1, place=at, expected="a regex of Rust") from None
         pattern = Pattern(text)
         return Until("text", pattern, end_text(end)) if isinstance(end, tuple) else self.with_end(pattern, end)
 
@@ -271,7 +271,9 @@ class TagBuilder:
         by_trigger: dict[str, list[Callable[[], Node]]] = {}
         for i, (pattern, spec) in enumerate(rules):
             if not isinstance(pattern, str) or not pattern:
-                raise GrammarError("a pattern is a text", place=f"{place}.rules[{i}][0]")
+                raise GrammarError(
+                    f"{shown(pattern)} is not a trigger", place=f"{place}.rules[{i}][0]", expected="text"
+                )
             make = partial(self.build, spec, None, f"{place}.rules[{i}][1]")
             by_trigger.setdefault(pattern, []).append(make)
         firing_triggers(list(by_trigger), place)
@@ -306,12 +308,12 @@ class TagBuilder:
 
     def tags_with_separator(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         tags = read_list(body.get("tags"), f"{place}.tags")
-        one = alt(*(self.tag_after(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
+        any_tag = alt(*(self.tag_after(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
                     for i, tag in enumerate(tags)))  # fmt: skip
-        many = one
+        many = any_tag
         if not read_flag(body, "stop_after_first", place):
             separator = self._text(read_string(body, "separator", place, empty=True))
-            many = seq(one, repeat(seq(separator, one), 0, None))
+            many = seq(any_tag, repeat(seq(separator, any_tag), 0, None))
         return self.with_end(many if read_flag(body, "at_least_one", place) else opt(many), end)
 
     # -- texts

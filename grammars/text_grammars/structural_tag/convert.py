@@ -52,7 +52,7 @@ def structural_tag_part(
         try:
             spec = json.loads(spec)
         except ValueError as error:
-            raise GrammarError(f"not JSON: {error}", place=place) from None
+            raise GrammarError(f"not JSON: {error}", place=place, expected="a structural tag as JSON") from None
     builder = TagBuilder(markers, trusted, spelling, policy, FORMATS)
     tree, at = normalise_form(spec, place, FORMATS)
     node = merge_lexemes([builder.build(tree, None, at)])

@@ -127,8 +127,8 @@ def alternatives(options: Sequence[Node]) -> Node:
     others = [option for option in options if not is_terminal(option)]
     if not regular:
         return alt(*others)
-    one = alt(*regular)
-    return alt(Lexeme("PART", one) if others else one, *others)
+    regular_option = alt(*regular)
+    return alt(Lexeme("PART", regular_option) if others else regular_option, *others)
 
 
 def begins_like_number(text: str) -> bool:
@@ -163,8 +163,8 @@ def may_be_number(node: Node, rules: Mapping[str, RuleDef] | None = None) -> boo
             return name in ("number", "integer")
         case Rule(body=body):
             return may_be_number(body, rules)
-        case Group(start=start, rules=own):
-            return may_be_number(start, own)
+        case Group(start=start, rules=inner_rules):
+            return may_be_number(start, inner_rules)
         case Ref(name=name) if rules and name in rules:
             return may_be_number(rules[name].body, {key: rules[key] for key in rules if key != name})
         case Alt(options=options):
@@ -183,8 +183,8 @@ def json_then(node: Node, after: Node, rules: Mapping[str, RuleDef] | None = Non
     match node:
         case Rule(body=body):
             return json_then(body, after, rules)
-        case Group(name=name, start=start, rules=own):
-            return Group(name, json_then(start, after, own), own)
+        case Group(name=name, start=start, rules=inner_rules):
+            return Group(name, json_then(start, after, inner_rules), inner_rules)
         case Ref(name=name) if rules and name in rules:
             return json_then(rules[name].body, after, {key: rules[key] for key in rules if key != name})
         case Alt(options=options):

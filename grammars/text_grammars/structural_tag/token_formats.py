@@ -35,9 +35,9 @@ def token_triggered_tags(builder: TagBuilder, body: Mapping[str, Any], end: Form
     for i, name in enumerate(read_list(body.get("trigger_tokens"), f"{place}.trigger_tokens")):
         _token(builder, name, f"{place}.trigger_tokens[{i}]")
     tags = read_list(body.get("tags"), f"{place}.tags")
-    one = alt(*(builder.tag_after(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
+    tag_node = alt(*(builder.tag_after(read_format(tag, "tag", f"{place}.tags[{i}]"), "", None, f"{place}.tags[{i}]")
                 for i, tag in enumerate(tags)))  # fmt: skip
-    return _between_tokens(builder, one, body, end, place, loop=not read_flag(body, "stop_after_first", place))
+    return _between_tokens(builder, tag_node, body, end, place, loop=not read_flag(body, "stop_after_first", place))
 
 
 def token_dispatch(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -45,24 +45,24 @@ def token_dispatch(builder: TagBuilder, body: Mapping[str, Any], end: FormatEnd,
     for i, (name, spec) in enumerate(read_rules(body, place)):
         opening = _token(builder, name, f"{place}.rules[{i}][0]")
         ways.append(merge_lexemes([opening, builder.build(spec, None, f"{place}.rules[{i}][1]")]))
-    one = alt(*ways)
-    return _between_tokens(builder, one, body, end, place, loop=read_flag(body, "loop", place, default=True))
+    tag_node = alt(*ways)
+    return _between_tokens(builder, tag_node, body, end, place, loop=read_flag(body, "loop", place, default=True))
 
 
 def _between_tokens(
-    builder: TagBuilder, one: Node, body: Mapping[str, Any], end: FormatEnd, place: str, *, loop: bool
+    builder: TagBuilder, tag_node: Node, body: Mapping[str, Any], end: FormatEnd, place: str, *, loop: bool
 ) -> Node:
     """Return free text (which never contains special tokens) with parts that begin with a token."""
     at_least_one = read_flag(body, "at_least_one", place)
     text: Node = Rule("text", ANY)
     last = builder.free_text(ANY, [], end) if not at_least_one or loop else builder.with_end(Seq(()), end)
     if not loop:
-        first = one if at_least_one else seq(text, one)
+        first = tag_node if at_least_one else seq(text, tag_node)
         closed = seq(first, builder.with_end(Seq(()), end))
         return closed if at_least_one else alt(closed, last)
     if at_least_one:
-        return seq(one, repeat(seq(text, one), 0, None), last)
-    return seq(repeat(seq(text, one), 0, None), last)
+        return seq(tag_node, repeat(seq(text, tag_node), 0, None), last)
+    return seq(repeat(seq(text, tag_node), 0, None), last)
 
 
 def _registry(builder: TagBuilder, message: str, place: str) -> SpecialTokens:

@@ -1,20 +1,4 @@
-"""The base class of syntaxes that write arguments one by one.
-
-Options of the format:
-
-* ``call``: the inside of one call as a pattern with ``$name`` and ``$parameters`` (also ``$id``, ``$index``);
-* ``parameter``: one argument as a pattern with ``$key`` and ``$value``; ``$key`` may be repeated after the value
-  (``</$key>``); ``$is_string`` and ``$type`` are flags for the value's type (``types`` maps JSON types to words:
-  ``string=str number=float``, and ``integer=int`` if integers have a word of their own);
-* ``separator``: the text between two arguments;
-* ``order``: ``schema`` (default), ``sorted`` or ``any``;
-* ``strings``: ``json`` if strings are written as JSON, in quotes; otherwise they are raw text;
-* ``quote`` and ``quote_end``: the delimiters around raw strings (other values have none); with ``plain_strings``
-  strings without the delimiters' first character may stand without them;
-* ``items``: the key of a list's items where objects and lists are written as arguments are, as elements in elements;
-* ``words``: the family's spelling of true, false and null if it differs from JSON's;
-* ``index_base``: the ``$index`` of the first call.
-"""
+"""The base class of syntaxes that write arguments one by one."""
 
 from __future__ import annotations
 
@@ -59,6 +43,19 @@ _NUMBER = frozenset({"number"})
 _FREE_KEY = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
 
 
+# The options of a format with such a syntax:
+#   call: the inside of one call, a pattern with $name and $parameters (also $id, $index)
+#   parameter: one argument, a pattern with $key and $value; $key may come again after the value (</$key>); $is_string
+#       and $type are flags for the value's type (types maps JSON types to words: string=str number=float, and
+#       integer=int if integers have a word of their own)
+#   separator: the text between two arguments
+#   order: schema (default), sorted or any
+#   strings: json if strings are written as JSON, in quotes; otherwise they are raw text
+#   quote, quote_end: the delimiters around raw strings (other values have none); with plain_strings, strings without
+#       the delimiters' first character may stand without them
+#   items: the key of a list's items where objects and lists are written as arguments are, as elements in elements
+#   words: the family's spelling of true, false and null if it differs from JSON's
+#   index_base: the $index of the first call
 class ParameterList:
     """A syntax that writes arguments one by one; subclasses set its default patterns and its value coding."""
 
@@ -91,7 +88,7 @@ class ParameterList:
 
     def value_table(self, form: ToolCallFormat, tools: Sequence[Tool], markers: Markers) -> tuple[CallStep, ...]:
         if form.option("quote_end") is not None or form.option("items") is not None:
-            return ()  # delimited text may contain the text that ends a value, and elements are no JSON
+            return ()  # delimited text may contain the text that ends a value, and elements are not JSON
         patterns, table = self.patterns(form), ValueTable(markers)
         for tool in tools:
             inside = table.add()

@@ -23,7 +23,7 @@ def bare(end: str) -> str:
 def ended(language: Regular, end: str, markers: Markers, *, name: str = "value") -> Node:
     """The node of a text of ``language`` followed by ``end``.
 
-    If ``end`` begins with a token, text cannot contain it anyway; if it begins with characters, these are part of the
+    If ``end`` begins with a token, text cannot contain it; if it begins with characters, these are part of the
     text's lexeme, which would otherwise swallow them.
     """
     language = without_end(language, end, markers)
@@ -64,11 +64,11 @@ def is_writable(language: Regular, end: str, markers: Markers) -> bool:
     language, head = without_end(language, end, markers), _text_that_ends(end, markers)
     if language == ALL or not head:
         return language != NONE
-    return not surely_empty(_ended_once(cat(language, text(end[: end.index(head)])), head), _MOST_STATES)
+    return not surely_empty(_ended_once(cat(language, text(end[: end.index(head)])), head), _MAX_STATES)
 
 
 #: At most this many states are searched for a word that can be written.
-_MOST_STATES = 3_000
+_MAX_STATES = 3_000
 
 
 def _text_that_ends(end: str, markers: Markers) -> str:

@@ -166,9 +166,8 @@ class RawValues:
         if not isinstance(value, str):
             return json_scalar(value, parameter, self.spelling)
         if contains_end(value, end):
-            raise ToolError(
-                f"the text contains {bare(end)!r}, which ends a value in this model's format", place=parameter.place
-            )
+            raise ToolError(f"the text contains {bare(end)!r}, which ends a value in this model's format",
+                            place=parameter.place, expected="a text without it")  # fmt: skip
         return value
 
     def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
@@ -182,7 +181,7 @@ def one_of(options: Iterable[Node], parameter: Parameter) -> Node:
     """Return a choice of the options for a parameter's value; raises `SchemaError` without an option."""
     distinct = tuple(options)
     if not distinct:
-        raise SchemaError("unsatisfiable: no value satisfies it", place=parameter.place)
+        raise SchemaError("unsatisfiable: no value satisfies it", place=parameter.place, hint="allow some value")
     return alt(*distinct)
 
 

@@ -22,6 +22,7 @@ from special_tokens.spare import anchor_tokens
 __all__ = ["anchored", "with_anchors"]
 
 #: The tag that closes something, with white space before it: ``</name>``, else markers on one line.
+_OFF = "leave anchors off"
 _TAG = re.compile(r"\s*(?:</[^<>]*>|<[^\n]*>)")
 
 
@@ -35,7 +36,7 @@ def anchored(format: Format, tokens: SpecialTokens, given: bool | Sequence[int |
         return format
     form = format.tool_calls
     if form is None or (format.inputs.tools, format.inputs.tool_calls) != ("native", "native"):
-        raise ModelError("the chat template does not show tools and calls", place="anchors", hint="leave anchors off")
+        raise ModelError("the chat template does not show tools and calls", place="anchors", hint=_OFF)
     return replace(format, tool_calls=with_anchors(form, anchor_tokens(tokens, given)))
 
 
@@ -46,7 +47,7 @@ def with_anchors(form: ToolCallFormat, anchors: tuple[str, str]) -> ToolCallForm
     """
     module = syntax(form.syntax)
     if not isinstance(module, ParameterList) or form.option("quote_end") is not None or form.anchors:
-        raise ModelError(f"syntax {form.syntax!r} has no raw values to anchor", place="anchors")
+        raise ModelError(f"syntax {form.syntax!r} has no raw values to anchor", place="anchors", hint=_OFF)
     call = parse_pattern(str(form.option("call", module.call_pattern)))
     parameter = parse_pattern(str(form.option("parameter", module.parameter_pattern)))
     begin, after = _split(call, "parameters")
@@ -75,7 +76,7 @@ def _anchor(token: str, pattern: CallPattern, after: CallPattern) -> Anchor:
     opening = "".join(map(str, first)).strip().rpartition("\n")[2]
     tag = _TAG.match(str(after[0])) if len(after) == 1 else None
     if tag is None or not opening:
-        raise ModelError("no text tag of its own closes an argument or a call", place="anchors")
+        raise ModelError("no text tag of its own closes an argument or a call", place="anchors", hint=_OFF)
     return Anchor(token, tag[0], opening)
 
 

@@ -93,9 +93,8 @@ class _GemmaValues:
         match value:
             case str():
                 if self.quote in value:
-                    raise ToolError(
-                        f"the text contains {shown(self.quote)}, which ends a string", place=parameter.place
-                    )
+                    raise ToolError(f"the text contains {shown(self.quote)}, which ends a string",
+                                    place=parameter.place, expected="a text without it")  # fmt: skip
                 return self.quote + value + self.quote
             case Mapping():
                 for key in value:

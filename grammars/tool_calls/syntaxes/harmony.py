@@ -1,15 +1,7 @@
 """``to=functions.n<|channel|>commentary json<|message|>{...}``: one message per call, addressed to the function.
 
-The recipient may come before or after the channel, and the content type may have a marker or not.  The grammar accepts
-every spelling that models write; the rendering uses that of the templates:
-
-=========  ==========================================================================
-template   `` to=functions.n<|channel|>commentary json<|message|>``
-models     ``<|channel|>commentary to=functions.n <|constrain|>json<|message|>``
-=========  ==========================================================================
-
-Options: ``recipient``, ``channel``, ``type``, ``constrained`` and ``message`` are these five pieces.  The token that
-ends a call also ends the turn, so it is one of the format's ends and not part of this grammar.
+The grammar accepts every spelling that models write; the rendering uses that of the templates.  The token that ends a
+call also ends the turn, so it is one of the format's ends and not part of this grammar.
 """
 
 from __future__ import annotations
@@ -32,6 +24,8 @@ from special_tokens.errors import ToolError, shown
 
 __all__ = ["Harmony"]
 
+#: The options of the format: the pieces of a call's header, in the order of templates.  Models write instead
+#: ``<|channel|>commentary to=functions.n <|constrain|>json<|message|>``.
 _DEFAULTS = {
     "recipient": " to=functions.",
     "channel": "<|channel|>commentary",
@@ -40,7 +34,7 @@ _DEFAULTS = {
     "message": "<|message|>",
 }
 _OTHER_CHANNEL = "<|channel|>analysis"  # where models address a function as well, without masks
-_LONGEST_TYPE = 2  # words between a recipient and the message
+_MAX_TYPE_WORDS = 2  # words between a recipient and the message
 
 
 def _pieces(form: ToolCallFormat) -> dict[str, str]:
@@ -100,7 +94,8 @@ class Harmony:
 
 def _check(name: str, place: str) -> None:
     if not name or any(char.isspace() or char == "<" for char in name):
-        raise ToolError(f"name {shown(name)} contains white space or '<', which end a recipient", place=place)
+        raise ToolError(f"name {shown(name)} is empty or contains what ends a recipient", place=place,
+                        expected="a name without white space and <")  # fmt: skip
 
 
 class _HarmonyReader(SectionReader):
@@ -118,7 +113,7 @@ class _HarmonyReader(SectionReader):
             raise UnexpectedText
         self.name = name
         kind, _ = yield from self.until(self._piece["message"])
-        if len(kind.split()) > _LONGEST_TYPE:
+        if len(kind.split()) > _MAX_TYPE_WORDS:
             raise UnexpectedText
         self.start_call(name)
         yield from stream_value(self, self.arguments)

@@ -269,7 +269,7 @@ class _JsonReader(SectionReader):
             self._held.append(text)
 
     def _begin(self, *, whole: bool = False) -> None:
-        """Emit the start of the call as soon as its name and, if there is one, its id are known."""
+        """Emit the start of the call as soon as its name and its id, if it has an id, are known."""
         if self._begun:
             return
         if self._name is None:

@@ -48,7 +48,7 @@ _FOLLOWS_BEGINS = re.compile(r"\s*(?:,\s*(?:[^\W\d]\w*\s*)?)?")
 _ESCAPE = re.compile(
     r"\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\s\S])"
 )
-#: The beginning of an escape; a high surrogate is one, since a low one may follow.
+#: The beginning of an escape; also a high surrogate, since a low one may follow.
 _ESCAPE_BEGINS = re.compile(
     r"\\(x[0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2}(\\(u[0-9a-fA-F]{0,3})?)?)?"
 )

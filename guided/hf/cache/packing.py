@@ -25,7 +25,7 @@ _LAYERS = {"full_attention", "sliding_attention"}
 _ROWS, _CACHED, _PIECE, _ROUNDS = 4, 8, 16, 3
 
 #: Plain steps are near to each other: rectangles stay unless packed ones take at most this share of their time.
-_CLEARLY = 0.9
+_MAX_TIME_SHARE = 0.9
 
 log = logging.getLogger("guided")
 
@@ -105,4 +105,4 @@ def _is_faster(model: Any) -> tuple[bool, bool]:
         "%s: a step of %d rows takes %.1f ms as a rectangle and %.1f packed, with %d tokens of a prompt %.1f and %.1f",
         type(model).__name__, _ROWS, 1e3 * plain, 1e3 * packed, _PIECE, 1e3 * piece, 1e3 * packed_piece,
     )  # fmt: skip
-    return packed < _CLEARLY * plain, packed + packed_piece < plain + piece
+    return packed < _MAX_TIME_SHARE * plain, packed + packed_piece < plain + piece

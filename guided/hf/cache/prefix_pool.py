@@ -191,7 +191,7 @@ def _are_one(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 def _longest_ones(chats: frozenset[tuple[int, ...]]) -> frozenset[tuple[int, ...]]:
     """Return the chats from which no other one goes on."""
-    return frozenset(one for one in chats if not any(len(o) > len(one) and o[: len(one)] == one for o in chats))
+    return frozenset(chat for chat in chats if not any(len(o) > len(chat) and o[: len(chat)] == chat for o in chats))
 
 
 def num_common(one: Sequence[int], other: Sequence[int]) -> int:

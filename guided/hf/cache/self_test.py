@@ -20,8 +20,8 @@ from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV
 __all__ = ["Abilities", "CacheTrial", "abilities_of", "attention_of", "short_error"]
 
 #: The error of the control, relative to the logits, from which on the model is not judged at all.
-_MOST_NOISE = {torch.float32: 1e-3, torch.float64: 1e-3}
-_MOST_NOISE_IN_HALF = 0.1
+_MAX_NOISE = {torch.float32: 1e-3, torch.float64: 1e-3}
+_MAX_NOISE_IN_HALF = 0.1
 
 log = logging.getLogger("guided")
 
@@ -81,7 +81,7 @@ def _test(model: Any) -> Abilities:
     except Exception as error:  # models may raise anything: it is the answer
         log.debug("%s: %s", name, short_error(error))
         return Abilities(notes=(f"{name} is not called with a KV cache like others: decoded step by step",))
-    if not trial.noise <= _MOST_NOISE.get(model.dtype, _MOST_NOISE_IN_HALF):
+    if not trial.noise <= _MAX_NOISE.get(model.dtype, _MAX_NOISE_IN_HALF):
         return Abilities(notes=(f"{name} differs by {trial.noise:.1e} with and without a cache: decoded step by step",))
     notes: list[str] = []
 

@@ -134,10 +134,10 @@ class _PreparedForward:
 def _forward_of(
     model: Any, history: torch.Tensor, outputs: Any, config: Any, model_kwargs: dict[str, Any]
 ) -> _DirectForward | _PreparedForward:
-    own = type(model).prepare_inputs_for_generation is GenerationMixin.prepare_inputs_for_generation
-    own &= not model.is_remote_code()
+    is_inherited = type(model).prepare_inputs_for_generation is GenerationMixin.prepare_inputs_for_generation
+    is_inherited &= not model.is_remote_code()
     plain = type(cache_of(model_kwargs)) is DynamicCache and set(model_kwargs) <= PLAIN_INPUTS
-    if own and plain and model_kwargs.get("use_cache", True) and not model.config.is_encoder_decoder:
+    if is_inherited and plain and model_kwargs.get("use_cache", True) and not model.config.is_encoder_decoder:
         return _DirectForward(model, history, model_kwargs)
     return _PreparedForward(model, outputs, config, model_kwargs)
 

@@ -20,7 +20,7 @@ Cost = Callable[[int], float]
 COLUMNS = (1, 2, 8, 32)
 ROUNDS = 3
 
-_PREFIX = 32  # tokens in the KV cache before a measured forward
+_PREFIX_TOKENS = 32  # tokens in the KV cache before a measured forward
 
 #: Model -> attention, dtype and device -> columns -> seconds.
 _timings: weakref.WeakKeyDictionary[Any, dict[Any, dict[int, float]]] = weakref.WeakKeyDictionary()
@@ -62,7 +62,7 @@ def interpolate(seconds: dict[int, float]) -> Cost:
 def _measure(model: Any) -> dict[int, float]:
     token = 1
     kv = RowKV(model, 1)
-    kv.feed([[token] * _PREFIX])
+    kv.feed([[token] * _PREFIX_TOKENS])
     best = dict.fromkeys(COLUMNS, float("inf"))
     for _ in range(ROUNDS):
         for columns in COLUMNS:
@@ -70,5 +70,5 @@ def _measure(model: Any) -> dict[int, float]:
             logits = kv.feed([[token] * columns], keep=columns)
             float(logits[0, -1, 0])  # waits for the device
             best[columns] = min(best[columns], time.perf_counter() - began)
-            kv.crop(0, _PREFIX)
+            kv.crop(0, _PREFIX_TOKENS)
     return dict(zip(COLUMNS, accumulate(best.values(), max), strict=True))  # more columns cost no less

@@ -16,7 +16,7 @@ __all__ = ["Ask", "Draft", "DraftTrial", "Guess"]
 
 
 class Ask(NamedTuple):
-    """A row that may get a draft: its number, the tokens that it feeds anyway, and how many it may still write."""
+    """A row that may get a draft: its number, how many tokens it feeds without one, and how many it may write."""
 
     number: int
     fed: int

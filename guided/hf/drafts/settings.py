@@ -20,7 +20,7 @@ _said: weakref.WeakKeyDictionary[Any, set[str]] = weakref.WeakKeyDictionary()
 _HINT = "model.generate takes assistants with other tokenizers (docs/generate.md)"
 
 #: Guesses of one draft that an assistant makes, at most; as in transformers.
-_OF_ASSISTANT = 20
+_ASSISTANT_TOKENS = 20
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def draft_settings(
             assistant_model = guide.model
         else:
             _check_size(assistant_model, context.model)
-        return DraftSettings(_OF_ASSISTANT, assistant_model)
+        return DraftSettings(_ASSISTANT_TOKENS, assistant_model)
     if prompt_lookup_num_tokens is None:
         return None
     number = prompt_lookup_num_tokens
@@ -62,7 +62,7 @@ def draft_settings(
 
 def _check_size(assistant: Any, model: Any) -> None:
     try:
-        size, right = (one.get_input_embeddings().weight.shape[0] for one in (assistant, model))
+        size, right = (owner.get_input_embeddings().weight.shape[0] for owner in (assistant, model))
     except (AttributeError, NotImplementedError):
         raise RequestError(
             f"{type(assistant).__name__} is not a model", place="assistant_model", expected="a causal language model"

@@ -17,10 +17,7 @@ from special_tokens.errors import PlanError
 
 __all__ = ["GuidanceCriteria", "GuidanceProcessor", "OneSession", "SessionPerThread"]
 
-_PAGED = (
-    "guidance needs the history of every row, which continuous batching (cache_implementation='paged', "
-    "generate_batch) does not show; call generate without it"
-)
+_PAGED = "continuous batching (cache_implementation='paged', generate_batch) does not show the history of every row"
 
 
 @dataclass(frozen=True)
@@ -67,10 +64,10 @@ class GuidanceProcessor(_OfSession, LogitsProcessor):
         """Return ``scores`` float ``[rows, vocab]`` under the masks after ``input_ids`` int64 ``[rows, length]``.
 
         The result is a new tensor, or ``scores`` itself if the session is ``in_place``.  Raises `PlanError` for prompts
-        that the session was not created for, for ids that are no history of rows, and if two calls run at once.
+        that the session was not created for, for ids that are not its rows' histories, and if two calls run at once.
         """
         if input_ids.dim() != 2:
-            raise PlanError(_PAGED, place="generate")
+            raise PlanError(_PAGED, place="generate", hint="call generate without it")
         session = self.session
         lock = session.lock
         if not lock.acquire(False):

@@ -16,7 +16,7 @@ __all__ = ["narrow"]
 
 #: Tokens that are tried in the order of their scores: as many as transformers' default ``top_k`` lets through, so that
 #: sampling is as without landing if all of them pass.
-_TRIED = 50
+_MAX_TRIED = 50
 
 
 def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
@@ -30,7 +30,7 @@ def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
     if not near:
         return masked
     scores = masked[on_device(list(near), torch.long, masked.device)]
-    best, ids = scores.topk(min(_TRIED, scores.shape[-1]))
+    best, ids = scores.topk(min(_MAX_TRIED, scores.shape[-1]))
     first = scores.argmax(dim=-1, keepdim=True)  # of equal scores the first one
     is_left = best > -torch.inf
     is_choice = (is_left & (best < best[:, :1])).any(dim=-1, keepdim=True)
@@ -52,10 +52,10 @@ def _narrowed(row: RowSequence, scores: torch.Tensor, numbers: list[int]) -> tor
     *ids, best_token, num_left, is_choice = numbers
     ids = ids[:num_left]
     safe = [i for i in ids if row.lands(i, effort, is_own=i == best_token)]
-    # The path's next token is one of many: it stays only where nothing else is left.  Tokens that were not tried are
+    # The path's next token stays only where no other is left: it is one of many.  Tokens that were not tried are
     # masked, also if all that were tried pass.
     nearest = None if safe else row.landing_token()
-    if (nearest is None and not safe) or (len(safe) == len(ids) < _TRIED):
+    if (nearest is None and not safe) or (len(safe) == len(ids) < _MAX_TRIED):
         return scores
     if best_token not in safe and is_choice:  # drafts are asked about with equal scores: no choice
         row.note_landing(best_token)

@@ -1,8 +1,8 @@
 """Prompts without a chat template: text or token ids, with token healing at the end of the prompt under a plan.
 
-The last token of a text that ends in the middle of a word is one that the model would hardly have written there.  So
-under a plan the last tokens are removed from the prompt, and the grammar of the answer begins with their bytes, which
-the model may write in other tokens.  These bytes are a region of their own and no part of the message.
+Where a prompt ends inside a word, its last token is rarely the one that begins the whole word.  So under a plan the
+last tokens are removed from the prompt, and the grammar of the answer begins with their bytes, which the model may
+write in other tokens.  These bytes are a region of their own and not part of the message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from special_tokens.errors import RequestError
 
 __all__ = ["heal", "healed_plan", "read_prompts"]
 
-#: Tokens at the end of a prompt that may be written again, at most.
+#: The most tokens at the end of a prompt that are removed and written again.
 MAX_HEALED = 8
 
 
@@ -40,7 +40,7 @@ def read_prompts(context: ModelContext, prompt: Any) -> list[list[int]]:
         raise RequestError(f"{type(prompt).__name__} is not a prompt", place="prompt", expected="a text or token ids")
     if isinstance(prompt, str) or _is_id(prompt[0]):
         prompt = [prompt]
-    rows = [context.tokenised(one)["input_ids"] if isinstance(one, str) else one for one in prompt]
+    rows = [context.tokenised(item)["input_ids"] if isinstance(item, str) else item for item in prompt]
     size = context.tokens.vocab_size
     for r, row in enumerate(rows):
         if isinstance(row, torch.Tensor):
@@ -50,7 +50,7 @@ def read_prompts(context: ModelContext, prompt: Any) -> list[list[int]]:
                 "not the prompt of this model", place=f"prompt[{r}]", expected=f"a text, or token ids below {size}"
             )
         if not row:
-            raise RequestError("there is no token", place=f"prompt[{r}]", expected="at least one")
+            raise RequestError("the prompt is empty", place=f"prompt[{r}]", expected="at least one token")
     return [list(row) for row in rows]
 
 
@@ -75,28 +75,28 @@ def _unpadded(encoding: Mapping[str, Any]) -> list[list[int]]:
 def heal(ids: Sequence[int], plan: RowPlan, engine: Engine) -> tuple[list[int], RowPlan]:
     """Return the prompt without its last tokens, and the plan whose answer begins with their text.
 
-    As many tokens are removed as a longer token of the vocabulary may begin with.  Nothing is removed from a prompt
-    that ends with a special token or inside a character, nor if the plan has stops that act everywhere.
+    The longest run of last tokens is removed with whose text some longer token begins.  Nothing is removed from a
+    prompt that ends with a special token or inside a character, nor if the plan has stops that act everywhere.
     """
     if not isinstance(plan, Plan) or plan.stops.everywhere:
         return list(ids), plan
     vocabulary = engine.derived(_sorted_tokens)
-    best, data = 0, b""
+    num_removed, tail = 0, b""
     for n in range(1, min(MAX_HEALED, len(ids) - 1) + 1):
         token = ids[-n]
         if token in engine.tokens.added:
             break
-        data = engine.token_bytes(token) + data
-        at = bisect_left(vocabulary, data + b"\0")
-        if at < len(vocabulary) and vocabulary[at].startswith(data):
-            best = n
+        tail = engine.token_bytes(token) + tail
+        at = bisect_left(vocabulary, tail + b"\0")  # the first token that may be longer
+        if at < len(vocabulary) and vocabulary[at].startswith(tail):
+            num_removed = n
     try:
-        text = b"".join(map(engine.token_bytes, ids[len(ids) - best :])).decode()
+        text = b"".join(map(engine.token_bytes, ids[len(ids) - num_removed :])).decode()
     except UnicodeDecodeError:
         return list(ids), plan
     if not text or any(added.text in text for added in engine.tokens.added.values()):
         return list(ids), plan
-    return list(ids[: len(ids) - best]), healed_plan(plan, text)
+    return list(ids[: len(ids) - num_removed]), healed_plan(plan, text)
 
 
 def _sorted_tokens(engine: Engine) -> list[bytes]:
@@ -110,9 +110,9 @@ def healed_plan(plan: Plan, text: str) -> Plan:
     starts = tuple((name, f"{quote(text)} ({body})") for name, body in grammar.starts)
     regions, entries = list(plan.regions), []
     for entry in plan.entries:
-        way = Exit((text,), entry.region, after=entry.first)
+        into_answer = Exit((text,), entry.region, after=entry.first)
         entries.append(Entry(entry.name, len(regions)))
-        regions.append(Region(RegionName.PROMPT, (way,)))
+        regions.append(Region(RegionName.PROMPT, (into_answer,)))
     return replace(
         plan,
         grammar=replace(grammar, starts=starts),

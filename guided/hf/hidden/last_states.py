@@ -20,7 +20,7 @@ class LastStates:
 
     def __init__(self) -> None:
         #: by row number and position: float ``[hidden size]``
-        self._found: dict[tuple[int, int], torch.Tensor] = {}
+        self._states: dict[tuple[int, int], torch.Tensor] = {}
 
     def take(
         self,
@@ -46,10 +46,10 @@ class LastStates:
                     places.append((i, hidden.shape[1] - fed + position))
         if names:
             rows, at = (on_device(list(part), torch.long, hidden.device) for part in zip(*places, strict=True))
-            self._found |= dict(zip(names, hidden[rows, at], strict=True))
+            self._states |= dict(zip(names, hidden[rows, at], strict=True))
 
     def around(self, number: int, position: int) -> torch.Tensor | None:
         """Return the states float ``[2, hidden size]`` before and at ``position`` of a row; None if one is missing."""
-        pair = [self._found.get((number, place)) for place in (position - 1, position)]
+        pair = [self._states.get((number, place)) for place in (position - 1, position)]
         states = [state for state in pair if state is not None]
         return torch.stack(states) if len(states) == 2 else None

@@ -15,10 +15,10 @@ from special_tokens.errors import ModelError
 __all__ = ["Wanted", "states_of"]
 
 #: Texts of one forward are longer than its shortest one by this factor at most.
-_LONGEST = 1.1
+_MAX_LENGTH_RATIO = 1.1
 
 #: Columns of one forward of which states are wanted: the model makes logits of them all.
-_COLUMNS = 128
+_MAX_COLUMNS = 128
 
 
 class Wanted(NamedTuple):
@@ -46,7 +46,7 @@ def states_of(
 def _groups(lengths: Sequence[int], size: int) -> list[list[int]]:
     groups: list[list[int]] = []
     for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if groups and len(groups[-1]) < size and lengths[i] <= _LONGEST * lengths[groups[-1][0]]:
+        if groups and len(groups[-1]) < size and lengths[i] <= _MAX_LENGTH_RATIO * lengths[groups[-1][0]]:
             groups[-1].append(i)
         else:
             groups.append([i])
@@ -67,7 +67,7 @@ def _states(model: Any, abilities: Abilities, wanted: Sequence[Wanted], pool: Pr
     cache.extend(kept, max(len(text.ids) for text in wanted))
     count = max(text.num_states for text in wanted)
     columns = []
-    for pieces, keep in _pieces(chunks, count, _COLUMNS if abilities.several else count):
+    for pieces, keep in _pieces(chunks, count, _MAX_COLUMNS if abilities.several else count):
         cache.feed(pieces, keep=keep, hidden=True)
         if cache.hidden is None:
             raise ModelError(

@@ -13,8 +13,8 @@ from special_tokens.errors import ModelError
 __all__ = ["check_hidden_states"]
 
 #: Largest difference, relative to the largest number, between the states of a text and of its beginning.
-_MOST_NOISE = {torch.float32: 1e-3, torch.float64: 1e-3}
-_MOST_NOISE_IN_HALF = 0.1
+_MAX_NOISE = {torch.float32: 1e-3, torch.float64: 1e-3}
+_MAX_NOISE_IN_HALF = 0.1
 
 _faults: weakref.WeakKeyDictionary[Any, dict[Any, str]] = weakref.WeakKeyDictionary()
 
@@ -57,7 +57,7 @@ def _fault(model: Any) -> str:
         return f"its states cannot be seen ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
     if seen.shape != computed.shape or not _difference(seen, computed) <= 1e-5:
         return "what enters its output embeddings is not its last hidden state"
-    if not _difference(early, seen[:, :4]) <= _MOST_NOISE.get(model.dtype, _MOST_NOISE_IN_HALF):
+    if not _difference(early, seen[:, :4]) <= _MAX_NOISE.get(model.dtype, _MAX_NOISE_IN_HALF):
         return "it is not a decoder: its states change with the tokens that follow"
     return ""
 

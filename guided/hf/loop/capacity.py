@@ -38,7 +38,7 @@ class Capacity:
         return self.cost is not None
 
     def check(self, rows: Sequence[LoopRow]) -> None:
-        """Raise `RequestError` for rows that would wait for ever."""
+        """Raise `RequestError` for rows that would never get a place."""
         if len(rows) > self.rows:
             raise RequestError(
                 f"{len(rows)} answers", place="n", expected=f"at most {self.rows}, the rows that are answered at once"

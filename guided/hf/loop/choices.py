@@ -39,7 +39,8 @@ def choice_probabilities(context: ModelContext, prompt_ids: Sequence[int], plan:
     room = token_limit(None, None, len(prompt_ids), context_size(context.model))
     longest = max(map(len, options))
     if longest > room:
-        raise RequestError(f"a choice has {longest} tokens, the context leaves {room}", place="messages")
+        expected = f"at most {room}, which the context leaves"
+        raise RequestError(f"a choice has {longest} tokens", place="messages", expected=expected)
     with torch.no_grad():
         logprobs = _logprobs(context.model, prompt_ids, options, ends)
     best = max(logprobs)

@@ -14,7 +14,7 @@ from guided.rows.sequence import RowSequence
 __all__ = ["land"]
 
 #: The most tokens drawn for one position; then the next token of the known path to the end is taken.
-_DRAWS = 8
+_MAX_DRAWS = 8
 #: Later draws at a position use the random numbers of positions this far away, which no answer reaches.
 _STRIDE = 1 << 32
 
@@ -51,12 +51,12 @@ def _landed(row: RowSampler, scores: torch.Tensor, token: int, sequence: RowSequ
     effort = sequence.landing.step_effort()
     position = sequence.num_tokens
     ids: torch.Tensor | None = None  # of the tokens that the mask allows: drawing from these alone is quick
-    for draw in range(1, _DRAWS + 1):
+    for draw in range(1, _MAX_DRAWS + 1):
         if sequence.lands(token, effort, is_own=draw == 1):
             return token
         if draw == 1:
             sequence.note_landing(token)
-        if draw == _DRAWS or effort.is_spent:
+        if draw == _MAX_DRAWS or effort.is_spent:
             break
         if ids is None:
             ids = scores.isfinite().nonzero().squeeze(-1)

@@ -46,9 +46,9 @@ class LoopRow:
     accepted: int = 0
     is_closed: bool = False  #: ended from outside
     is_filling: bool = False  #: not all of its prompt is in the cache
-    twins: Sequence[LoopRow] = ()  #: rows that begin alike, and wait until this one is fed
-    began_open: bool = True  #: `feeds_last` when it joined; its twins count on it
-    chats: frozenset[tuple[int, ...]] = frozenset()  #: of all rows that begin alike
+    twins: Sequence[LoopRow] = ()  #: rows with the same prompt, which wait until this one's is in the cache
+    fed_last_at_first: bool = True  #: `feeds_last` when it joined: rows share a place while neither has changed
+    chats: frozenset[tuple[int, ...]] = frozenset()  #: of all rows with the same prompt
 
     @property
     def is_done(self) -> bool:

@@ -1,4 +1,4 @@
-"""The rows of a decode loop: which of them wait, and which have a place in the cache."""
+"""The rows of a decode loop: those in the cache, and those that wait for a place in it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from guided.hf.masks.transfer import on_device
 
 __all__ = ["Places"]
 
-#: Tokens of room that a waiting row needs in addition, so that it is not taken out again at once.
+#: Tokens of room that a waiting row needs besides its prompt, so that it is not taken out again at once.
 _MARGIN = 32
 
 
 @dataclass(eq=False)
 class Places:
-    """The rows that wait, in their turn, and ``active`` ones: row ``i`` of ``cache`` belongs to the ``i``-th.
+    """The ``active`` rows, of which number ``i`` has row ``i`` of ``cache``, and the rows ``waiting``, in their order.
 
-    Rows that begin alike have one place until their common prompt is in the cache: they are the first one's twins.
+    Rows with the same prompt share one place until the prompt is in the cache: the first row holds it, the others are
+    its ``twins``.
     """
 
     cache: KVCache
@@ -34,38 +35,39 @@ class Places:
     num_taken_out: int = 0  #: rows that were taken out for lack of room, to go on later
 
     def add(self, rows: Sequence[LoopRow]) -> None:
-        """Let rows wait."""
-        kinds: dict[tuple[int, ...], list[LoopRow]] = {}
+        """Let rows wait; of those that are fed the same tokens only the first one, with the others as its twins."""
+        rows_by_tokens: dict[tuple[int, ...], list[LoopRow]] = {}
         for row in rows:
-            kinds.setdefault(tuple(row.chunk), []).append(row)
-        for alike in kinds.values():
+            rows_by_tokens.setdefault(tuple(row.chunk), []).append(row)
+        for alike in rows_by_tokens.values():
             chats = frozenset(row.chat for row in alike)
             for row in alike:
-                row.chats, row.is_filling, row.began_open = chats, True, row.feeds_last
+                row.chats, row.is_filling, row.fed_last_at_first = chats, True, row.feeds_last
             alike[0].twins = alike[1:]
             self.waiting.append(alike[0])
 
-    def leave(self) -> list[LoopRow]:
-        """Let the rows go that need no forward, and return them; those in the cache are kept."""
-        gone = [i for i, row in enumerate(self.active) if not row.needs_forward]
-        for i in gone:
+    def remove_ended(self) -> list[LoopRow]:
+        """Remove the rows that need no forward and return them; what the cache holds of them is kept for reuse."""
+        ended = [i for i, row in enumerate(self.active) if not row.needs_forward]
+        for i in ended:
             self._keep(i)
-        first_ones = [*self.active, *self.waiting]
-        if gone:
+        holders = [*self.active, *self.waiting]
+        if ended:
             self.active = [row for row in self.active if row.needs_forward]
-            self.cache.select([i for i in range(len(self.cache)) if i not in gone])
+            self.cache.select([i for i in range(len(self.cache)) if i not in ended])
         self.waiting = deque(row for row in self.waiting if row.needs_forward)
-        left: list[LoopRow] = []
-        for row in first_ones:
-            left += [one for one in (row, *row.twins) if not one.needs_forward]
-            twins = [twin for twin in row.twins if twin.needs_forward]
-            row.twins = [twin for twin in twins if twin.feeds_last == twin.began_open]
-            self.waiting.extendleft(twin for twin in twins if twin not in row.twins)  # it failed, and needs less now
-            if row.twins and (not row.needs_forward or row.feeds_last != row.began_open):
-                first, *first.twins = row.twins  # one of them is computed in its stead
-                row.twins = ()
-                self.waiting.appendleft(first)
-        return left
+        removed: list[LoopRow] = []
+        for holder in holders:
+            removed += [row for row in (holder, *holder.twins) if not row.needs_forward]
+            twins = [twin for twin in holder.twins if twin.needs_forward]
+            holder.twins = [twin for twin in twins if twin.feeds_last == twin.fed_last_at_first]
+            # A twin that has failed is fed one token less than its holder: it goes on with a place of its own.
+            self.waiting.extendleft(twin for twin in twins if twin not in holder.twins)
+            if holder.twins and (not holder.needs_forward or holder.feeds_last != holder.fed_last_at_first):
+                next_holder, *next_holder.twins = holder.twins
+                holder.twins = ()
+                self.waiting.appendleft(next_holder)
+        return removed
 
     def _keep(self, place: int, *, is_last: bool = True) -> None:
         row = self.active[place]
@@ -73,7 +75,7 @@ class Places:
             row.reuse.keep(self.cache, place, row.chats, is_last=is_last)
 
     def make_room(self) -> None:
-        """While there is no room, take out the newest row: it is fed again later, and goes on where it was."""
+        """Take out the newest rows until the others fit; each is fed again later and goes on where it was."""
         while len(self.active) > 1 and self._used() > self.capacity.cached_tokens:
             place = len(self.active) - 1
             self._keep(place)
@@ -88,19 +90,19 @@ class Places:
         return sum(len(ids) + len(row.pending) for ids, row in zip(self.cache.ids, self.active, strict=True))
 
     def admit(self) -> None:
-        """Give places to waiting rows, with the longest prefixes that kept and running rows have.
+        """Give places to waiting rows, each with the longest prefix that a kept or running row has of it.
 
-        What would not be fed in the next forward waits: rows before it may have its prefix when its turn comes.
+        Only rows that the next forward feeds get places: for later ones the cache may then hold longer prefixes.
         """
-        most, used = self._prompt_tokens(), self._used()
+        max_prompt_tokens, used = self._prompt_tokens(), self._used()
         backlog = sum(len(row.pending) for row in self.active if row.is_filling)
         free = self.capacity.rows - sum(1 + len(row.twins) for row in self.active)
         chosen: list[LoopRow] = []
         for row in self.waiting:
-            size, number = len(row.chunk), 1 + len(row.twins)
-            used, free = used + number * (size + _MARGIN), free - number
+            size, num_rows = len(row.chunk), 1 + len(row.twins)
+            used, free = used + num_rows * (size + _MARGIN), free - num_rows
             is_first = not self.active and not chosen
-            if backlog >= most or free < 0 or (used > self.capacity.cached_tokens and not is_first):
+            if backlog >= max_prompt_tokens or free < 0 or (used > self.capacity.cached_tokens and not is_first):
                 break
             if self._follows(row, chosen):
                 break
@@ -119,10 +121,10 @@ class Places:
                 alike.cached = min(size, row.answer.prompt_tokens)
 
     def _follows(self, row: LoopRow, chosen: Sequence[LoopRow]) -> bool:
-        """Whether a row whose prompt is not fed yet has much of what ``row`` begins with, to be taken from it then."""
+        """Whether another row's prompt, once fed, gives ``row`` a prefix longer by more than the margin than now."""
         reuse, wanted = row.reuse, row.chunk
-        filling = [(one, ids) for one, ids in zip(self.active, self.cache.ids, strict=False) if one.is_filling]
-        for other, ids in (*filling, *((one, []) for one in chosen)):
+        filling = [(other, ids) for other, ids in zip(self.active, self.cache.ids, strict=False) if other.is_filling]
+        for other, ids in (*filling, *((other, []) for other in chosen)):
             if reuse is not None and reuse.shares_with(other.reuse):
                 num_shared = num_common(ids, wanted)
                 if num_common([*ids, *other.chunk], wanted) > num_shared + _MARGIN:
@@ -152,30 +154,30 @@ class Places:
         running = sum(not row.is_filling for row in self.active)
         return self.capacity.prompt_tokens(running, self.cache.num_columns)
 
-    def pieces(self) -> list[int | None]:
+    def piece_sizes(self) -> list[int | None]:
         """Return how many tokens the next forward feeds of each active row; None: all, and its logits are read."""
-        left = self._prompt_tokens()
-        out: list[int | None] = []
+        num_left = self._prompt_tokens()
+        sizes: list[int | None] = []
         for row in self.active:
             size: int | None = None
             if row.is_filling:
-                columns = max(one.num_columns for one in (row, *row.twins)) - len(row.draft.tokens)
-                whole = len(row.pending) - (not row.feeds_last)
-                if not left or whole > max(left, columns):
-                    size = min(left, whole - columns)
-                left -= min(left, whole if size is None else size)
-            out.append(size)
-        return out
+                num_columns = _num_columns(row) - len(row.draft.tokens)
+                num_pending = len(row.pending) - (not row.feeds_last)
+                if not num_left or num_pending > max(num_left, num_columns):
+                    size = min(num_left, num_pending - num_columns)
+                num_left -= min(num_left, num_pending if size is None else size)
+            sizes.append(size)
+        return sizes
 
-    def feed(self, pieces: Sequence[int | None], *, hidden: bool) -> tuple[torch.Tensor, list[int]]:
-        """Feed these pieces; return logits float ``[rows, keep, vocab]`` of the newest columns, and the rows to read.
+    def feed(self, sizes: Sequence[int | None], *, hidden: bool) -> tuple[torch.Tensor, list[int]]:
+        """Feed pieces of these sizes; return logits float ``[rows, columns, vocab]`` of the newest tokens.
 
-        The twins of the rows whose prompts are in the cache then have places of their own.
+        Return also the rows whose logits are to be read.  Twins get places of their own once their prompt is in the
+        cache.
         """
-        cache, parts = self.cache, list(zip(self.active, pieces, strict=True))
+        cache, parts = self.cache, list(zip(self.active, sizes, strict=True))
         chunks = [row.chunk if n is None else row.pending[:n] for row, n in parts]
-        keep = [max(one.num_columns for one in (row, *row.twins)) if n is None else 0 for row, n in parts]
-        logits = cache.feed(chunks, keep=keep, hidden=hidden)
+        logits = cache.feed(chunks, keep=[_num_columns(row) if n is None else 0 for row, n in parts], hidden=hidden)
         ready: list[int] = []
         sources = list(range(len(parts)))
         for i, (row, n) in enumerate(parts):
@@ -200,3 +202,8 @@ class Places:
             logits = logits[index]
             cache.hidden = None if cache.hidden is None else cache.hidden[index.to(cache.hidden.device)]
         return logits, sorted(ready)
+
+
+def _num_columns(holder: LoopRow) -> int:
+    """The columns of the logits that a row or one of its twins needs."""
+    return max(row.num_columns for row in (holder, *holder.twins))

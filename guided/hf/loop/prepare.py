@@ -27,7 +27,7 @@ from special_tokens.errors import ModelError
 __all__ = ["Prepared", "own_loop", "prepare", "shared_loop"]
 
 #: The longest of even prompts has this many times the tokens of the shortest, at most.
-_EVEN = 1.1
+_MAX_LENGTH_RATIO = 1.1
 
 #: Settings with which ``generate`` neither samples nor searches itself.
 _NEUTRAL: dict[str, Any] = {
@@ -76,7 +76,7 @@ def prepare(
             place="generation_config",
             hint="unset this in model.generation_config; stop strings are asked for with stop=",
         ) from error
-    criteria = [one for one in criteria if not isinstance(one, EosTokenCriteria | MaxLengthCriteria)]
+    criteria = [criterion for criterion in criteria if not isinstance(criterion, EosTokenCriteria | MaxLengthCriteria)]
     step = StepKV(context.model, ids, config, kwargs)
     why = _own_way(kwargs, config, [*processors, *criteria])
     if step_by_step or why:
@@ -85,7 +85,7 @@ def prepare(
     model, abilities = context.model, abilities_of(context.model)
     if abilities.ragged:
         lengths = [len(ids) for ids in inputs.prompt_ids]
-        is_even = is_free and max(lengths) <= _EVEN * min(lengths)
+        is_even = is_free and max(lengths) <= _MAX_LENGTH_RATIO * min(lengths)
         # One row is fed as the model's own generate feeds it, to the bit.
         is_packed = len(lengths) > 1 and packs(model, is_even=is_even)
         return Prepared(PackedKV(model, 0) if is_packed else RowKV(model, 0))
@@ -114,7 +114,8 @@ def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int, piece: 
     """
     model, abilities = context.model, abilities_of(context.model)
     if not abilities.ragged:
-        raise ModelError("; ".join(abilities.notes) or "this model is decoded step by step", place="model")
+        reason = "; ".join(abilities.notes) or "this model is decoded step by step"
+        raise ModelError(reason, place="model", expected="a model whose rows may differ in length")
     device = model.get_input_embeddings().weight.device
     capacity = Capacity(rows, cached_tokens, measured_cost(model), piece)
     cache = PackedKV(model, 0) if packs(model) else RowKV(model, 0)
@@ -124,7 +125,7 @@ def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int, piece: 
 def _own_way(kwargs: Mapping[str, Any], config: Any, added: Sequence[Any]) -> str:
     """Return what in the generation config asks for ``generate``'s own way of decoding; "" if nothing does."""
     if added:
-        return f"the generation config adds {', '.join(dict.fromkeys(type(one).__name__ for one in added))}"
+        return f"the generation config adds {', '.join(dict.fromkeys(type(processor).__name__ for processor in added))}"
     if not kwargs.get("use_cache", True):
         return "use_cache is false"
     if config.prefill_chunk_size is not None:

@@ -120,17 +120,17 @@ def _summary(logits: torch.Tensor, chosen: torch.Tensor, num_top: int) -> tuple[
 
 
 #: Block size of `_top`: each block is first represented by its maximum.
-_BLOCK = 64
+_BLOCK_SIZE = 64
 
 
 def _top(scores: torch.Tensor, num_top: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return ``scores.topk(num_top)`` in a third of its time on the CPU: the best scores lie in the best blocks."""
-    whole = scores.shape[-1] // _BLOCK * _BLOCK
-    if num_top * _BLOCK >= whole:
+    whole = scores.shape[-1] // _BLOCK_SIZE * _BLOCK_SIZE
+    if num_top * _BLOCK_SIZE >= whole:
         values, ids = scores.topk(num_top, dim=-1)
         return values, ids
-    blocks = scores[:, :whole].unflatten(-1, (-1, _BLOCK)).amax(dim=-1).topk(num_top, dim=-1).indices
-    ids = (blocks[:, :, None] * _BLOCK + torch.arange(_BLOCK, device=scores.device)).flatten(1)
+    blocks = scores[:, :whole].unflatten(-1, (-1, _BLOCK_SIZE)).amax(dim=-1).topk(num_top, dim=-1).indices
+    ids = (blocks[:, :, None] * _BLOCK_SIZE + torch.arange(_BLOCK_SIZE, device=scores.device)).flatten(1)
     sentinels = torch.arange(whole, scores.shape[-1], device=scores.device).expand(len(scores), -1)
     ids = torch.cat([ids, sentinels], dim=-1)
     values, best = scores.gather(-1, ids).topk(num_top, dim=-1)

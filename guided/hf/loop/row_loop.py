@@ -1,12 +1,9 @@
 """The decode loop: in each step mask, choose and commit a token per row, commit the forced tokens after it, feed both.
 
-Rows join the loop and leave it while others run.  A sampled token is one mask, one sample and one commit; a forced
-token is one commit, and is fed together with the token before it.  Prompts are fed together with the rows that run, in
-pieces where the loop has a `Capacity`.  On an accelerator the host waits once per step, for the tokens.
-
-Draft tokens are fed after the committed ones.  The step then continues over the same logits for as long as the tokens
-that are chosen and forced equal those of the draft.  Only the cache is ahead then, so only the cache is cropped when
-they differ.
+Rows join the loop and leave it while others run.  Prompts are fed together with the rows that run, in pieces where the
+loop has a `Capacity`.  Draft tokens are fed after the committed ones; the step then continues over the same logits for
+as long as the tokens that are chosen and forced equal those of the draft.  Only the cache is ahead then, so only the
+cache is cropped when they differ.  On an accelerator the host waits once per step, for the tokens.
 """
 
 from __future__ import annotations
@@ -79,10 +76,10 @@ class RowLoop:
         self.places = None if isinstance(self.cache, StepKV) else Places(self.cache, self.capacity)
 
     def join(self, rows: Sequence[LoopRow]) -> Step:
-        """Let rows join, in their turn; return the tokens that are forced first, before any forward.
+        """Queue rows; return the tokens that are forced first, before any forward.
 
-        Rows that begin alike are computed once.  Raises `RequestError` for more rows than the loop has, and for a
-        prompt that it never has room for: they would wait for ever.
+        The common prompt of rows is computed once.  Raises `RequestError` for more rows than the loop has, and for a
+        prompt that it never has room for.
         """
         self.capacity.check(rows)
         step = Step()
@@ -143,7 +140,7 @@ class RowLoop:
 
     def _leave(self, step: Step) -> None:
         if self.places is not None:
-            step.ended.extend(self.places.leave())
+            step.ended.extend(self.places.remove_ended())
         elif not any(row.needs_forward for row in self._fixed):
             step.ended.extend(self._fixed)
             self._fixed = []
@@ -156,11 +153,11 @@ class RowLoop:
             return
         self.places.admit()
         self.places.make_room()
-        self._draft(self.places.pieces())
+        self._draft(self.places.piece_sizes())
         self._leave(step)  # a row that failed at its draft
         if self._active:
             hidden = any(row.states is not None for row in self._active)
-            self._logits, self._ready = self.places.feed(self.places.pieces(), hidden=hidden)
+            self._logits, self._ready = self.places.feed(self.places.piece_sizes(), hidden=hidden)
 
     def _feed_all(self) -> torch.Tensor:
         """Feed a token of each row; those that have ended get padding."""
@@ -170,9 +167,9 @@ class RowLoop:
         chunks = [row.pending or [self.pad_id] for row in self._fixed]
         return self.cache.feed(chunks, hidden=any(row.states is not None for row in self._fixed))
 
-    def _draft(self, pieces: Sequence[int | None]) -> None:
+    def _draft(self, sizes: Sequence[int | None]) -> None:
         """Choose the drafts to be fed; a row that fails at it needs no forward any more."""
-        parts = list(zip(self._active, pieces, strict=True))
+        parts = list(zip(self._active, sizes, strict=True))
         for drafts in dict.fromkeys(row.drafts for row in self._active if row.drafts is not None):
             asks: list[Ask | int] = [
                 Ask(row.number, len(row.pending), row.max_tokens - len(row.answer.tokens))

@@ -181,15 +181,15 @@ class Penalties:
     def __init__(self, row: RowSampling, prompt: Sequence[int]) -> None:
         self._row = row
         self._seen = _ids(sorted(set(prompt)) if row.repetition_penalty != 1 else ())
-        self._known = set(self._seen.tolist())
+        self._seen_set = set(self._seen.tolist())
         self._counts: dict[int, int] = {}
         self._bias = _ids([token for token, _ in row.logit_bias]), _numbers([score for _, score in row.logit_bias])
 
     def add(self, token: int) -> None:
         """Count one more token of the answer."""
         self._counts[token] = self._counts.get(token, 0) + 1
-        if self._row.repetition_penalty != 1 and token not in self._known:
-            self._known.add(token)
+        if self._row.repetition_penalty != 1 and token not in self._seen_set:
+            self._seen_set.add(token)
             self._seen = np.append(self._seen, token)
 
     def parts(self, first: int) -> tuple[NDArray[Any], ...]:

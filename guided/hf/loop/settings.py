@@ -38,10 +38,10 @@ def row_samplings(
     """Return the rows of each chat; ``seed`` overrides the samplings' own seeds."""
     defaults = sampling_defaults(model)
     samplings = per_row(sampling if sampling is not None else Sampling(), num_chats, "sampling")
-    for r, one in enumerate(samplings):
-        if not isinstance(one, Sampling):
+    for r, value in enumerate(samplings):
+        if not isinstance(value, Sampling):
             raise RequestError(
-                f"{type(one).__name__} is not a Sampling", place=f"sampling[{r}]", expected="guided.Sampling(...)"
+                f"{type(value).__name__} is not a Sampling", place=f"sampling[{r}]", expected="guided.Sampling(...)"
             )
     seeds = per_row(seed, num_chats, "seed")
     rows = [s if i is None else replace(s, seed=i) for s, i in zip(samplings, seeds, strict=True)]

@@ -4,9 +4,6 @@ Masks, with the ids that would end each row, are sent in one transfer from pinne
 have ended, and keeps the best scores of each step, from which the host counts overridden and rescued steps when asked.
 The newest tokens are copied back before ``generate`` itself waits for the device (its stop test), so that they have
 arrived when the next mask needs them.
-
-Each kernel launch costs the host about 5 us, so what the host knows of a row is sent with its mask, and the constants
-of ``torch.where`` are tensors kept on the device.
 """
 
 from __future__ import annotations
@@ -27,6 +24,9 @@ from guided.state.state import GuidanceState
 from special_tokens.errors import ModelError
 
 __all__ = ["OVERRIDDEN", "RESCUED", "UNSOUND", "DeviceLink", "Seen"]
+
+# Each kernel launch costs the host about 5 us.  So what the host knows of a row is sent with its mask, and the
+# constants of ``torch.where`` are tensors kept on the device.
 
 #: Flags of a row; a row is inactive from `_FAILED` on.
 _UNGUIDED = 0

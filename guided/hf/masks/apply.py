@@ -34,7 +34,7 @@ class RowMask:
     """The mask of row ``row``: ``words`` int32 ``[ceil(vocab / 32)]``, and the ids that would end the row here.
 
     ``is_imposed``: the scores do not count, because the row has failed.  ``has_ended``: the row's next token is not
-    read.  ``only`` is the one id that ``words`` allow, if that is known.
+    read.  ``only`` is the id that ``words`` allow if it is known to be a single one.
     `apply_masks` sets the last three.  ``overridden``: the best score was masked.  ``rescued``: no legal token had a
     score.  ``unsound``: some score is NaN, legal or not, so the row's next token means nothing.  ``error`` was raised
     when the mask was applied, so the token means nothing either.

@@ -25,12 +25,12 @@ Floats: TypeAlias = NDArray[np.float32]
 _Ids: TypeAlias = NDArray[np.int64]
 
 #: Forms kept: masks that allow many tokens belong to few kinds of places (in a string, in a number, between values).
-_FORMS = 8
+_MAX_FORMS = 8
 #: Results whose memory is reused: ``generate`` still holds one while the next is computed.
 _BUFFERS = 2
 
 #: In at most this many words, bits are found one by one: numpy's code would have to be loaded into the CPU's cache.
-_FEW = 16
+_FEW_WORDS = 16
 
 #: For each value of a mask's byte, the highest scores that its eight tokens may have.
 _OF_BYTE = np.where(
@@ -164,7 +164,7 @@ class HostLink:
         else:
             form = _Form(key, width, _ceiling(words, width))
         kept.insert(0, form)
-        del kept[_FORMS:]
+        del kept[_MAX_FORMS:]
         return form
 
 
@@ -210,7 +210,7 @@ class _Buffers:
 def _ids(words: Words, width: int) -> list[int] | _Ids:
     """Return the ids below ``width`` whose bits are set; fast if few words have any."""
     at = words.nonzero()[0]
-    if at.size <= _FEW:
+    if at.size <= _FEW_WORDS:
         token_ids: list[int] = []
         for i, word in zip(at.tolist(), words[at].tolist(), strict=True):
             word &= 0xFFFFFFFF

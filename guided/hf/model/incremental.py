@@ -13,10 +13,10 @@ from typing import Any
 __all__ = ["IncrementalTokenizer"]
 
 #: Prompts remembered: as many conversations are read incrementally at the same time.
-_PROMPTS = 16
+_MAX_PROMPTS = 16
 
 #: Shorter texts are read whole: that takes less than a millisecond.
-_LEAST = 1000
+_MIN_CHARACTERS = 1000
 
 #: A tokenizer of transformers keeps the options of a call in itself: other threads would read with them.
 _one_at_a_time = threading.Lock()
@@ -28,7 +28,7 @@ class IncrementalTokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, list[int]] = OrderedDict()
+        self._ids_by_prompt: OrderedDict[str, list[int]] = OrderedDict()
         texts = [token.content for token in tokenizer.added_tokens_decoder.values()]
         self._boundaries: dict[str, int] = {
             token.content: int(i)
@@ -44,14 +44,14 @@ class IncrementalTokenizer:
 
     def __call__(self, text: str, **options: Any) -> Any:
         """Return what the tokenizer returns; of a known beginning only the rest is read."""
-        if options != {"add_special_tokens": False} or len(text) < _LEAST or self.is_incremental is False:
+        if options != {"add_special_tokens": False} or len(text) < _MIN_CHARACTERS or self.is_incremental is False:
             return self._call(text, **options)
-        cached = self._known  # another one after `forget`
+        cached = self._ids_by_prompt  # another one after `forget`
         ids = self._read(text)
         with self._lock:
             cached[text] = ids
             cached.move_to_end(text)
-            while len(cached) > _PROMPTS:
+            while len(cached) > _MAX_PROMPTS:
                 cached.popitem(last=False)
         return {"input_ids": list(ids)}
 
@@ -61,14 +61,14 @@ class IncrementalTokenizer:
 
     def forget(self) -> None:
         """Remember no prompt, nor those that are being read."""
-        self._known = OrderedDict()
+        self._ids_by_prompt = OrderedDict()
 
     def _whole(self, text: str) -> list[int]:
         return list(self._call(text, add_special_tokens=False)["input_ids"])
 
     def _read(self, text: str) -> list[int]:
         with self._lock:
-            cached = list(self._known.items())
+            cached = list(self._ids_by_prompt.items())
         shared, old, before = max(
             ((_num_common(text, old), old, ids) for old, ids in cached), default=(0, "", []), key=lambda k: k[0]
         )

@@ -10,7 +10,7 @@ from special_tokens.errors import TokenizerError
 
 __all__ = ["eos_ids", "facts_of", "first_line", "head_width", "logits_widths", "tokenizer_json"]
 
-_PROBED = 4096
+_PROBED_IDS = 4096
 _NAMED = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 
 
@@ -70,14 +70,14 @@ def _vocab_size(backend: Any, added: Sequence[AddedToken]) -> int:
     """Return the largest id plus one.
 
     The vocabulary as a dict costs a third of a second for a large one, so it is read only when the ids of ordinary
-    tokens seem to have gaps: when one of every 16th id below their number has no token, or one of the next `_PROBED`
+    tokens seem to have gaps: when some 16th id below their number lacks a token, or one of the next `_PROBED_IDS`
     ids has one.
     """
     size: int = backend.get_vocab_size(with_added_tokens=False)
     beyond = {token.id for token in added if token.id >= size}
     is_dense = backend.get_vocab_size(with_added_tokens=True) == size + len(beyond)
     inside = map(backend.id_to_token, range(0, size, 16))
-    outside = (backend.id_to_token(i) for i in range(size, size + _PROBED) if i not in beyond)
+    outside = (backend.id_to_token(i) for i in range(size, size + _PROBED_IDS) if i not in beyond)
     if is_dense and all(token is not None for token in inside) and all(token is None for token in outside):
         return max([*beyond, size - 1]) + 1
     return max(backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1

@@ -64,7 +64,8 @@ class TokenizerFiles:
             self.backend_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # the library raises bare exceptions
             place = str(folder / "tokenizer.json")
-            raise TokenizerError(f"the tokenizers library cannot read it: {error}", place=place) from None
+            raise TokenizerError(f"the tokenizers library cannot read it: {error}", place=place,
+                                 hint="save_pretrained() the tokenizer again") from None  # fmt: skip
         self._add(listed or {}, json_object(folder / "added_tokens.json") if listed is None else {}, extra)
 
     def _add(self, listed: Mapping[str, Any], older: Mapping[str, int], extra: Sequence[Any]) -> None:
@@ -93,7 +94,7 @@ class TokenizerFiles:
     ) -> str:
         """Return the text that the chat template writes; raise what it raises, as `TemplateError`."""
         if not messages:
-            raise TemplateError("there is no message", place="messages")
+            raise TemplateError("the list is empty", place="messages", expected="at least one message")
         template = self.chat_template
         if isinstance(template, Mapping):
             template = template["tool_use" if kwargs.get("tools") is not None and "tool_use" in template else "default"]

@@ -33,7 +33,7 @@ def allowing(format: Format, allowed: bool | None = True) -> Format | None:
     try:
         return with_text_after_calls(format, allowed)
     except ModelError as error:
-        assert "nothing but the end of the turn follows a call" in str(error)
+        assert "this model ends its turn after a call" in str(error)
         return None
 
 

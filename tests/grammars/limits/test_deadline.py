@@ -14,7 +14,7 @@ import guided.engine.engine as compiling
 from grammars.json_schema.build import build
 from grammars.limits.bounded_cache import BoundedCache, digest
 from grammars.limits.deadline import deadline, is_late, time_left
-from grammars.limits.schema_limits import Limits, timely
+from grammars.limits.schema_limits import Limits, with_deadline
 from guided.engine.engine import Engine
 from guided.inspect.check import check_request
 from special_tokens.errors import SchemaError
@@ -52,9 +52,9 @@ def test_a_schema_that_is_late_is_an_error_and_not_a_coarser_plan() -> None:
 
 
 def test_many_values_are_gone_through_with_an_eye_on_the_clock() -> None:
-    assert list(timely(range(5_000))) == list(range(5_000))
+    assert list(with_deadline(range(5_000))) == list(range(5_000))
     with deadline(0), pytest.raises(SchemaError, match="before the deadline"):
-        list(timely(range(5_000)))
+        list(with_deadline(range(5_000)))
 
 
 def test_one_deadline_is_around_all_of_a_request(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

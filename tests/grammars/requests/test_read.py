@@ -497,7 +497,7 @@ def test_limits_stops_and_sampling_are_handed_on():
         ({"chat_template_kwargs": {"custom": 1}}, "chat_template_kwargs.custom: a plan passes the template's switches"),
         ({"stop": 5}, "stop: 5 is not a stop sequence"),
         ({"stop": [""]}, "stop: .* is not a stop sequence"),
-        ({"stop_token_ids": ["a"]}, "stop_token_ids: .* are no token ids"),
+        ({"stop_token_ids": ["a"]}, "stop_token_ids: .* is not a list of ids"),
         ({"max_tokens": 0}, "max_tokens: 0 is out of range; expected an integer of 1 or more"),
         ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens and max_completion_tokens: 5 and 6 at once"),
         ({"top_logprobs": 3}, "top_logprobs: top_logprobs without logprobs"),

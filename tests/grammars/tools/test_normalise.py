@@ -213,7 +213,7 @@ def custom(format: Any) -> dict[str, Any]:
         ([custom(5)], "format: cannot read 5; expected a text or a grammar format"),
         ([custom({"type": "grammar", "syntax": "lark", "definition": "start: <[5]>"})], "column 8: .* writes a token"),
         ([custom({"type": "grammar", "syntax": "regex", "definition": "a("})], "column 2: a group does not end"),
-        ([{"type": "function", "function": 5}], "function is not an object"),
+        ([{"type": "function", "function": 5}], "5 is not a function; expected an object"),
         ([{"name": "a", "strict": "yes"}], "strict: 'yes' is not true or false"),
         ([{"name": "a", "parameters": {"type": "array"}}], "parameters.type: the arguments are 'array'; expected obj"),
         ([{"name": "a", "parameters": {"type": 5}}], "parameters.type: the arguments are 5; expected object"),

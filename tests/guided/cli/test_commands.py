@@ -120,7 +120,7 @@ def test_plan_all_prints_compiles_and_times_every_request(run: Any, tmp_path: Pa
         "unknown.json": "RequestError: temprature: unknown key",
         "list.json": "RequestError: body: list is not a request",
         "grammar.json": "GrammarError: structured_outputs.grammar",
-        "empty.json": "GrammarError: no text can be written",
+        "empty.json": "GrammarError: no text matches this grammar",
         "cut.json": "RequestError: cut.json: not JSON",
         "deep.json": "RequestError: deep.json: not JSON",
         "bytes.json": "RequestError: --all",

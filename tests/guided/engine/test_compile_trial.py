@@ -145,8 +145,8 @@ def test_the_deadline_ends_a_trial_and_its_error_is_kept_for_a_while_only(monkey
         assert trial.tried == 2
         now = time.monotonic()
         monkeypatch.setattr(time, "monotonic", lambda: now + 31)
-        assert trial.known(HANGS, vocab_size=400, limits=LIMITS) is None
-        assert trial.known('start: "a"', vocab_size=400, limits=LIMITS) is not None
+        assert trial.cached_verdict(HANGS, vocab_size=400, limits=LIMITS) is None
+        assert trial.cached_verdict('start: "a"', vocab_size=400, limits=LIMITS) is not None
     finally:
         trial.close()
 
@@ -176,7 +176,7 @@ def test_a_helper_that_has_grown_is_not_used_again(trial: Trial, monkeypatch: py
 def test_what_would_not_be_compiled_before_the_deadline_is_not_begun(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compiling._trial, "known", lambda *_, **__: TrialOutcome(seconds=2.0))
+    monkeypatch.setattr(compiling._trial, "cached_verdict", lambda *_, **__: TrialOutcome(seconds=2.0))
     with deadline(1.0), pytest.raises(LimitExceeded, match=r"takes 2.0 s, and \d.\d s are left"):
         compile_grammar(engine.ll_tokenizer, 'start: "a"')
     assert not compile_grammar(engine.ll_tokenizer, 'start: "a"').is_error()

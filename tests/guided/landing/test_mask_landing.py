@@ -211,3 +211,89 @@ def test_a_pattern_far_from_its_budget_is_not_narrowed(engine: Engine) -> None:
     assert found is not None
     assert wanted is not None
     assert allowed_ids(found.words) == allowed_ids(wanted.words)
+
+
+STRINGS = JsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})
+
+
+def wanted(row: RowSequence, tokens: Sequence[int]) -> list[int]:
+    """The tokens of a model that wants these, as long as the masks allow them, and then the smallest ids."""
+    out: list[int] = []
+    while not row.is_done:
+        mask = row.token_mask()
+        assert mask is not None
+        ids, at = allowed_ids(mask.words), len(out)
+        out.append(tokens[at] if at < len(tokens) and out == tokens[:at] and tokens[at] in ids else ids[0])
+        row.extend(out[-1:])
+    return out
+
+
+def whole(plan: Plan, engine: Engine, text: str) -> list[int]:
+    """The tokens of an answer with this text: what is forced before it, and the end after it."""
+    row = RowSequence(plan, engine)
+    tokens = [*row.forced_run(99), *engine.tokenize(text)]
+    row.sync(tokens)
+    assert row.error is None
+    return [*tokens, *row.state.open_end_ids()[:1]]
+
+
+@pytest.mark.parametrize("extra", [12, 20, 40])
+def test_keys_of_any_text_are_text(engine: Engine, extra: int) -> None:
+    """An answer that fits is the model's own, keys that no schema names included."""
+    plan = plan_of(engine, response_format={"type": "object"}, thinking=False)
+    tokens = whole(plan, engine, '{"name": "Bob", "x y z": 12}')
+    row = row_of(plan, engine, len(tokens) + extra)
+    assert wanted(row, tokens) == tokens
+    assert row.report().marks.begun is None
+
+
+@pytest.mark.parametrize("seed", seeds(60, default=6))
+def test_keys_that_no_schema_names_leave_room_for_the_end(engine: Engine, seed: int) -> None:
+    chance = random.Random(seed)
+    properties = {"name": {"enum": ["long " * 6, "longer " * 9]}, "n": {"type": "integer"}}
+    schema = {"type": "object", "properties": properties,
+              "required": chance.choice([[], ["n"]]), "minProperties": chance.randint(0, 3),
+              "additionalProperties": random_schema(chance)}  # fmt: skip
+    try:
+        plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
+    except guided.GuidedError:
+        pytest.skip("no value is valid")
+    least = min_tokens(plan, engine)
+    for extra in (0, 3, 9, 20, 45):
+        row = row_of(plan, engine, least + extra)
+        tokens = sampled(row, chance, least + extra)
+        assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
+
+
+def test_text_that_the_budget_ends_is_said_to_have_landed(engine: Engine) -> None:
+    """Several tokens may close a string, so none of them is forced."""
+    plan = plan_of(engine, response_format=STRINGS, thinking=False)
+    tokens, row = whole(plan, engine, '"' + "a b " * 40), row_of(plan, engine, 40)
+    written = wanted(row, tokens)
+    assert json.loads(read_answer(written, plan, engine).content or "")
+    assert row.report().marks.begun == next(i for i, token in enumerate(written) if token != tokens[i])
+
+
+def test_drafts_that_are_accepted_have_landed_like_other_tokens(engine: Engine) -> None:
+    """A host asks for the masks of its drafts, takes these back, and reads those that its model confirms."""
+    plan = plan_of(engine, response_format=STRINGS, thinking=False)
+    judge, row = row_of(plan, engine, 40), row_of(plan, engine, 40)
+    tokens = wanted(judge, whole(plan, engine, '"' + "a b " * 40))
+    for at in range(0, len(tokens), 4):
+        drafts = tokens[at : at + 4]
+        for token in drafts:
+            row.token_mask()
+            row.extend([token])
+        row.rollback(len(drafts))
+        row.extend(drafts)
+    assert row.report().marks == judge.report().marks
+    assert row.report().marks.begun is not None
+
+
+def test_one_of_many_values_is_the_models_own(engine: Engine) -> None:
+    """More values than the shortest few begin with tokens of their own."""
+    values = [letter * 2 for letter in "abcdefghijklmnopqrstuvwxyz"]
+    plan = plan_of(engine, response_format=JsonSchema({"enum": values}), thinking=False)
+    for value in values:
+        tokens = whole(plan, engine, f'{value}"')
+        assert wanted(row_of(plan, engine, len(tokens) + 4), tokens) == tokens

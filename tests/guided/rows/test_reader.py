@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from grammars.plan.plan import Plan, RowPlan, Stops
@@ -185,3 +186,14 @@ def test_what_no_mask_chose_is_validated(engine: Engine) -> None:
     message = reader.message()
     assert message.violations
     assert message.parsed is None
+
+
+def test_tokens_may_come_as_arrays(engine: Engine) -> None:
+    """A list to which an array is added is a sum in numpy."""
+    plan, tokens = plan_of(engine, thinking=False), engine.tokenize("some text")
+    reader = AnswerReader(plan, engine)
+    for at in range(len(tokens)):
+        reader.feed(np.array(tokens[at : at + 1]))
+    assert reader.tokens == tokens
+    assert all(type(token) is int for token in reader.message().token_ids)
+    assert reader.message().content == "some text"

@@ -15,7 +15,7 @@ from guided.engine.engine import Engine
 from guided.rows.making import make_row
 from guided.rows.sequence import RowSequence
 from guided.rows.unguided import UnguidedSequence
-from special_tokens.errors import GuidanceError
+from special_tokens.errors import GuidanceError, TokenRefused
 from tests.cases import seeds
 from tests.guided.landing.test_control import FEW, drawn
 from tests.guided.landing.test_landing import KINDS, made
@@ -133,3 +133,24 @@ def test_the_rows_of_stops_alone_are_undone_and_tried_too(engine: Engine) -> Non
     assert row.validate(tokens[ends - 1 :]) == 1
     with pytest.raises(GuidanceError, match="cannot undo"):
         row.rollback(99)
+
+
+@pytest.mark.parametrize("kind", ["json", "watched", "free text"])
+def test_an_id_that_is_no_token_is_refused_like_one(engine: Engine, kind: str) -> None:
+    """Hosts fill drafts up with -1, and their models may score more ids than there are tokens."""
+    chance = random.Random(kind)
+    plan = replace(plan_for(engine, kind, chance), stops=Stops())
+    row = RowSequence(plan, engine)
+    legal = written(row.fork(), chance, 2)
+    for other in (-1, engine.vocab_size, 2**40):
+        assert row.validate([legal[0], other, *legal[1:]]) == 1
+        assert row.error is None
+        twin = row.fork()
+        twin.extend([legal[0], other])
+        assert isinstance(twin.error, TokenRefused)
+
+
+def test_rows_of_stops_alone_mask_nothing(engine: Engine) -> None:
+    """So has a row that could not be made: a host asks each of its rows."""
+    row: Any = make_row(Stops(("abc",)), engine)
+    assert row.token_mask() is None

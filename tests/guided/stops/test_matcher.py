@@ -301,7 +301,7 @@ def test_reading_past_a_stop_or_undoing_too_much_is_an_error(engine: Engine) -> 
     matcher.feed(engine.tokenize("xa"))
     with pytest.raises(GuidanceError, match="the row has stopped"):
         matcher.push(0)
-    with pytest.raises(GuidanceError, match="cannot undo 3 of 2 tokens"):
+    with pytest.raises(GuidanceError, match="cannot undo 3 tokens; expected 0 to 2"):
         matcher.rollback(3)
 
 

@@ -92,7 +92,7 @@ def test_a_cancelled_answer_ends_after_its_running_step(tiny_guide: Any, steps: 
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-        await tiny_guide.worker.run(lambda: None)  # all that was handed to the thread before is over
+        await tiny_guide._worker.run(lambda: None)  # all that was handed to the thread before is over
         return len(steps)
 
     done = asyncio.run(cancelled())

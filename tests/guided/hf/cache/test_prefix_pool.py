@@ -149,9 +149,9 @@ def test_no_text_of_a_prompt_is_left_after_forgetting(tiny_guide: Any) -> None:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     for forgotten in (None, "another"):
         guide.chat("secret word " * 90, max_tokens=2)
-        assert any("secret" in text for text in guide.context.tokenised._known)
+        assert any("secret" in text for text in guide.context.tokenised._ids_by_prompt)
         guide.forget(forgotten)
-        assert not guide.context.tokenised._known
+        assert not guide.context.tokenised._ids_by_prompt
 
 
 # -- which changes of the model are noticed

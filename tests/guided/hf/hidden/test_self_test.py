@@ -194,7 +194,7 @@ def test_the_states_of_a_run_take_two_vectors_a_row_whatever_its_length(tiny_gui
 
     def measured(self: Any, *args: Any) -> None:
         take(self, *args)
-        held.append(sum(state.untyped_storage().nbytes() for state in self._found.values()))
+        held.append(sum(state.untyped_storage().nbytes() for state in self._states.values()))
 
     monkeypatch.setattr("guided.hf.hidden.last_states.LastStates.take", measured)
     size = tiny_guide.model.config.hidden_size * 4

@@ -112,5 +112,5 @@ def test_choices_that_are_no_list_are_refused(tiny_guide: Any, choices: Any) -> 
 def test_what_passes_the_context_is_refused(tiny_guide: Any) -> None:
     with pytest.raises(RequestError, match="messages: the prompt fills the context"):
         tiny_guide.choice_probabilities("word " * 3000, ["a", "b"])
-    with pytest.raises(RequestError, match="messages: a choice has .* tokens, the context leaves"):
+    with pytest.raises(RequestError, match="messages: a choice has .* tokens; expected .* which the context leaves"):
         tiny_guide.choice_probabilities("which?", ["a", "bcd " * 2000], describe=False)

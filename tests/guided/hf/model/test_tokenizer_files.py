@@ -186,7 +186,7 @@ def test_a_name_is_found_in_the_cache_of_the_hub(tmp_path: Path, monkeypatch: py
     [
         ("tokenizer.json", "{", "tokenizer.json"),
         ("tokenizer.json", "{}", "tokenizers library cannot read it"),
-        ("tokenizer_config.json", "[1]", "tokenizer_config.json: not a JSON object"),
+        ("tokenizer_config.json", "[1]", "tokenizer_config.json: JSON of type list; expected a JSON object"),
         ("config.json", "{1}", "config.json: not valid JSON"),
     ],
 )

@@ -1,0 +1,1 @@
+"""Records of the requests of a server, and what shows them: a page, spans."""
