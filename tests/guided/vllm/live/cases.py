@@ -74,7 +74,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "named": {"tools": [LOOK, SAY], "tool_choice": {"type": "function", "function": {"name": "say"}}},
     "auto": {"tools": [LOOK], "max_tokens": 40},
     "effort": {"reasoning_effort": "minimal", "max_tokens": 200, **_schema(PERSON)},
-    "structured effort": {"reasoning_effort": "minimal", "reasoning_preset": "structured", **_schema(PERSON)},
+    "structured effort": {
+        "reasoning_effort": "minimal",
+        "reasoning_preset": "structured",
+        "max_tokens": 200,
+        **_schema(PERSON),
+    },
     "effort and a tool": {"reasoning_effort": "minimal", "max_tokens": 200, "tools": [LOOK], "tool_choice": "required"},
     "stop": {"stop": [".", "\n\n"]},
     "stop kept": {"stop": ["the"], "include_stop_str_in_output": True, "max_tokens": 40},
