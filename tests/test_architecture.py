@@ -36,12 +36,13 @@ ALLOWED = {
     "guided.embedded": {"special_tokens", "torch", "transformers"},
     "guided.cli": {"special_tokens", "grammars", "torch", "typer", "rich", "pydantic"},
     "guided.serve": {"special_tokens", "grammars", "starlette", "uvicorn", "prometheus_client", "opentelemetry"},
+    "guided.vllm": {"special_tokens", "grammars", "vllm", "torch", "starlette"},
     "guided.validation": {"special_tokens", "grammars", "jsonschema", "jsonschema_specifications", "referencing"},
     "guided.output": {"special_tokens", "grammars", "typing_extensions"},
 }
 
 #: Rooms at the edge: they may import the rooms of guided that need torch; the core may not.
-EDGE = {"guided.hf", "guided.embedded", "guided.cli", "guided.serve"}
+EDGE = {"guided.hf", "guided.embedded", "guided.cli", "guided.serve", "guided.vllm"}
 
 #: Packages whose ``__init__`` hands names on; all others hold a docstring only, so that no leaf drags a compiler along.
 FACES = {"special_tokens", "guided", "guided.hf", "guided.cli"}

@@ -32,7 +32,7 @@ _TRIED = 64
 #: Tokens that the rest of a character or of an escape may have: text is left when only its end and these have room.
 _REST = 6
 #: The growth that is assumed where no bound is sure.
-_UNSURE = 64
+_UNSURE = 16
 _QUOTE = 0x22
 
 

@@ -15,7 +15,7 @@ __all__ = ["AnswerEnds", "end_of_answer"]
 
 
 class AnswerEnds:
-    """The ends of answers under one plan."""
+    """The ends of answers under one plan; a ``separator`` is none where it opens a call."""
 
     def __init__(self, plan: RowPlan, engine: Engine) -> None:
         self.ids = plan.end_ids() if isinstance(plan, Plan) else frozenset(engine.tokens.end_ids)
@@ -23,7 +23,7 @@ class AnswerEnds:
         form = plan.format.tool_calls if isinstance(plan, Plan) and plan.tools else None
         opening = (form.section_start + form.call_start).lstrip() if form is not None else ""
         first, *following = engine.tokens.pieces(opening) if opening else (None,)
-        self._separator = first if first in self.ids else None
+        self.separator = first if first in self.ids else None
         self._wanted = b"".join(p.encode() if isinstance(p, str) else engine.token_bytes(p) for p in following)
 
     def find(self, tokens: Sequence[int], first: int = 0) -> tuple[int | None, bool]:
@@ -33,7 +33,7 @@ class AnswerEnds:
         """
         for i in range(first, len(tokens)):
             if tokens[i] in self.ids:
-                follows = tokens[i] == self._separator and self._follows(tokens, i)
+                follows = tokens[i] == self.separator and self._follows(tokens, i)
                 if follows is not True:
                     return i, follows is False
         return None, False

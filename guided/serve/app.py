@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,7 +25,7 @@ from grammars.requests.read import read_request
 from guided.hf.completing import ChatForm, CompletionRun, completing
 from guided.hf.planning import Planner
 from guided.inspect.check import CheckedRequest
-from guided.serve.body import read_body
+from guided.serve.client import DONE, STREAM_HEADERS, ChunkLists, EventStream, read_body, until_gone
 from guided.serve.completions import TextForm, text_completing
 from guided.serve.metrics import CONTENT_TYPE_LATEST
 from guided.serve.observing.page import PAGE_HEADERS, TraceForm, page, updates
@@ -45,7 +44,6 @@ log = logging.getLogger("guided.serve")
 
 T = TypeVar("T")
 
-_STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 #: Seconds after which a client may try again, by status.
 _RETRY_AFTER = {429: "1", 503: "5"}
 _MAX_ID_LENGTH = 128
@@ -58,7 +56,7 @@ class Accepted:
     run: CompletionRun
     form: AnswerForm
     is_streamed: bool
-    ends: str = "data: [DONE]\n\n"
+    ends: str = DONE
 
 
 def ask_chat(planner: Planner, body: dict[str, Any], *, trace: bool = False) -> Accepted:
@@ -84,10 +82,6 @@ def _is_streamed(body: Mapping[str, Any]) -> bool:
     if not isinstance(stream, bool):
         raise RequestError(f"{shown(stream)} is not true or false", place="stream")
     return stream
-
-
-class _Gone(ClientDisconnect):
-    """The client has closed its connection."""
 
 
 class Endpoints:
@@ -155,6 +149,10 @@ class Endpoints:
         if status == 500:
             log.error("a request failed", exc_info=error)
 
+    def _ended_by(self, record: RequestRecord, error: BaseException, status: int) -> None:
+        record.error = error
+        self._note(error, status)
+
     # -- answers of the engine
 
     async def _answer(self, request: Request, ask: Callable[[Planner, dict[str, Any]], Accepted]) -> ASGIApp:
@@ -170,12 +168,13 @@ class Endpoints:
             record.planned(asked.run)
             running = self._running(record, asked)
             end.callback(running.close)
-            await _until_gone(request.receive, running.begun())
+            await until_gone(request.receive, running.begun())
             service.metrics.queue.observe(record.mark("begun"))
             begun()
             if asked.is_streamed:
-                return _Events(self, asked, running, record, end.pop_all().close)
-            return JSONResponse(await _until_gone(request.receive, self._whole(asked, running)))
+                chunks, on_end = self._chunks(asked, running), end.pop_all().close
+                return EventStream(chunks, partial(self._ended_by, record), ends=asked.ends, on_end=on_end)
+            return JSONResponse(await until_gone(request.receive, self._whole(asked, running)))
 
     def _accepted(self, data: bytes, ask: Callable[[Planner, dict[str, Any]], Accepted]) -> Accepted:
         asked = ask(self.service.planner, self._named(parse_body(data)))
@@ -205,6 +204,13 @@ class Endpoints:
         self.service.metrics.count(messages, asked.run.num_prompts)
         return asked.form.whole(messages)
 
+    async def _chunks(self, asked: Accepted, running: Running) -> ChunkLists:
+        async for chunks in running.chunks():
+            yield chunks
+        messages = await running.messages()
+        self.service.metrics.count(messages, asked.run.num_prompts)
+        yield asked.form.last(messages)
+
     def _named(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the body with the model's name; raise `UnknownModel` for the name of another one."""
         name, names = body.get("model"), self.service.names
@@ -220,7 +226,7 @@ class Endpoints:
         return HTMLResponse(page(), headers=PAGE_HEADERS)
 
     async def _live(self, _: Request) -> ASGIApp:
-        return StreamingResponse(updates(self.service.overview, self.service.is_over), headers=_STREAM_HEADERS)
+        return StreamingResponse(updates(self.service.overview, self.service.is_over), headers=STREAM_HEADERS)
 
     # -- other routes
 
@@ -265,82 +271,6 @@ class Endpoints:
 
 def _model_object(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "guided"}
-
-
-class _Events:
-    """A streamed answer that has begun.  ``on_end`` is called once, whatever ends it."""
-
-    def __init__(
-        self,
-        server: Endpoints,
-        asked: Accepted,
-        running: Running,
-        record: RequestRecord,
-        on_end: Callable[[], None],
-    ) -> None:
-        self._server = server
-        self._asked = asked
-        self._running = running
-        self._record = record
-        self._on_end = on_end
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await _until_gone(receive, self._sent(send))
-        except (_Gone, OSError):
-            log.debug("a client has gone")
-        finally:
-            self._on_end()
-
-    async def _sent(self, send: Send) -> None:
-        headers = [(name.lower().encode(), value.encode()) for name, value in _STREAM_HEADERS.items()]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        try:
-            async for chunks in self._chunks():
-                body = "".join(map(_frame, chunks)).encode()
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-            end = self._asked.ends
-        except OSError:  # of the connection
-            raise
-        except Exception as error:
-            self._record.error = error
-            status, error_object = http_error(error)
-            self._server._note(error, status)
-            kind = "" if self._asked.ends else "event: error\n"
-            end = f"{kind}data: {json.dumps(error_object)}\n\ndata: [DONE]\n\n"
-        await send({"type": "http.response.body", "body": end.encode()})
-
-    async def _chunks(self) -> AsyncIterator[list[dict[str, Any]]]:
-        running = self._running
-        async for chunks in running.chunks():
-            yield chunks
-        messages = await running.messages()
-        self._server.service.metrics.count(messages, self._asked.run.num_prompts)
-        yield self._asked.form.last(messages)
-
-
-def _frame(chunk: dict[str, Any]) -> str:
-    event = f"event: {chunk['type']}\n" if "type" in chunk else ""
-    return f"{event}data: {json.dumps(chunk)}\n\n"
-
-
-async def _until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Return what ``work`` returns; cancel it and raise `_Gone` when the client goes away before."""
-
-    async def gone() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    task, watch = asyncio.ensure_future(work), asyncio.ensure_future(gone())
-    try:
-        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        raise _Gone
-    finally:
-        for future in (task, watch):
-            future.cancel()
-        await asyncio.gather(task, watch, return_exceptions=True)
 
 
 class _Requests:

@@ -18,7 +18,7 @@ from grammars.plan.plan import Plan
 from grammars.plan.wire import decode_plan
 from grammars.requests.read import Request
 from guided.engine.worker import Ended, Worker
-from guided.hf.planning import Planner
+from guided.hf.planning import C, Planner
 from guided.serve.refusals import Forbidden
 from special_tokens.errors import ContextExceeded, LimitExceeded, RequestError, shown
 
@@ -84,7 +84,7 @@ class Composers:
 
 
 @dataclass(frozen=True)
-class ServerPlanner(Planner):
+class ServerPlanner(Planner[C]):
     """Makes the plans of a server's requests; ``most_rows`` bounds the choices of one request."""
 
     composers: Composers | None = None

@@ -13,7 +13,7 @@ import pytest
 
 import guided
 from grammars.plan.plan import Plan
-from grammars.values.constraints import JsonSchema
+from grammars.values.constraints import JsonSchema, Regex
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
@@ -201,6 +201,16 @@ def test_the_work_of_a_step_is_capped_and_said(engine: Engine, monkeypatch: pyte
     message = read_answer(tokens, plan, engine, sequence=row)
     assert message.landed is not None
     assert any("near max_tokens" in note for note in message.notes)
+
+
+def test_a_pattern_far_from_its_budget_is_not_narrowed(engine: Engine) -> None:
+    """No bound is sure of what a token of it makes necessary; vLLM's first answers to one were not the model's."""
+    plan = plan_of(engine, response_format=Regex("[A-Z][a-z]{2,6}, [0-9]{2}"))
+    near, free = row_of(plan, engine, 80), row_of(plan, engine, None)
+    found, wanted = near.token_mask(), free.token_mask()
+    assert found is not None
+    assert wanted is not None
+    assert allowed_ids(found.words) == allowed_ids(wanted.words)
 
 
 STRINGS = JsonSchema({"type": "array", "items": {"type": "string"}, "minItems": 1})

@@ -1,0 +1,1 @@
+"""guided inside vLLM: our rows in its scheduler, and our Chat Completions on its engine."""
