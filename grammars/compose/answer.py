@@ -17,7 +17,7 @@ from grammars.compose.tool_section import ToolSection
 from grammars.plan.plan import RegionName
 from grammars.regular.languages import ALL
 from grammars.regular.syntax.raw_text import ANY_TEXT
-from grammars.tool_calls.arguments.raw_text import ended
+from grammars.tool_calls.arguments.raw_text import text_until
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import (
     And,
@@ -118,7 +118,7 @@ class Answer:
         closing = self.markers.node(self.content.end)
         is_token = bool(self.content.end) and isinstance(self.markers.pieces(self.content.end)[0], int)
         if self.content.end and not (is_token and excluded):
-            return seq(start, Rule("content", ended(ALL, self.content.end, self.markers), region="content"), end)
+            return seq(start, Rule("content", text_until(ALL, self.content.end, self.markers), region="content"), end)
         if not excluded:
             return seq(start, Rule("content", self.markers.any_text(not_blank=not_blank), region="content"), end)
         text = _NOT_BLANK if not_blank else ANY_TEXT
@@ -202,7 +202,7 @@ class Answer:
         """Optional text in front of calls, where the family has a frame for it."""
         if not self.content.lead_start:
             return seq()
-        text = Rule("lead", ended(ALL, self.content.lead_end, self.markers, name="lead"), region="content")
+        text = Rule("lead", text_until(ALL, self.content.lead_end, self.markers, name="lead"), region="content")
         return opt(seq(self.markers.node(self.content.lead_start), text))
 
     def _triggers(self) -> _Triggers:

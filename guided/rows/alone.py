@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar, TypeVarTuple
 from guided.output.message import Message
 from special_tokens.errors import GuidanceError, GuidedError, ModelError
 
-__all__ = ["Fail", "alone", "completed", "contained", "made", "together"]
+__all__ = ["Fail", "attempt", "completed", "made", "row_error", "together"]
 
 D = TypeVar("D")
 T = TypeVar("T")
@@ -26,7 +26,7 @@ Fail: TypeAlias = Callable[[BaseException], object]
 _OF_THE_DEVICE = ("OutOfMemoryError", "AcceleratorError")
 
 
-def alone(fail: Fail, default: D, ask: Callable[[*Ts], T], *args: *Ts) -> T | D:
+def attempt(fail: Fail, default: D, ask: Callable[[*Ts], T], *args: *Ts) -> T | D:
     """Return what ``ask`` returns for one row; if it raises, end the row with ``fail`` and return ``default``."""
     try:
         return ask(*args)
@@ -36,7 +36,7 @@ def alone(fail: Fail, default: D, ask: Callable[[*Ts], T], *args: *Ts) -> T | D:
 
 
 def made(fail: Fail, default: D, make: Callable[[*Ts], T], *args: *Ts) -> T | D:
-    """As `alone`, for what a row begins with.  A `GuidedError` is raised: the caller asked for what cannot be made."""
+    """As `attempt`, for parts of a new row.  A `GuidedError` is raised: the caller asked for what cannot be made."""
     try:
         return make(*args)
     except GuidedError:
@@ -51,9 +51,9 @@ def together(fails: Sequence[Fail], ask: Callable[[Sequence[T]], None], values: 
     try:
         ask(values)
     except BaseException as error:
-        contained(error, 0, 0)
+        row_error(error, 0, 0)
         for i, fail in enumerate(fails):
-            alone(fail, None, ask, [value if i == k else none for k, value in enumerate(values)])
+            attempt(fail, None, ask, [value if i == k else none for k, value in enumerate(values)])
 
 
 def completed(message: Message, row: int, ask: Callable[[Message], Message]) -> Message:
@@ -61,10 +61,10 @@ def completed(message: Message, row: int, ask: Callable[[Message], Message]) -> 
     try:
         return ask(message)
     except BaseException as error:
-        return message.failed(contained(error, row, len(message.token_ids)))
+        return message.failed(row_error(error, row, len(message.token_ids)))
 
 
-def contained(error: BaseException, row: int, token: int) -> GuidedError:
+def row_error(error: BaseException, row: int, token: int) -> GuidedError:
     """Return the error with which row number ``row`` ends because ``error`` was raised at its token number ``token``.
 
     A `GuidedError` is returned itself; any other is the ``__cause__``.  Raises ``error`` if it is not of a row.

@@ -53,4 +53,4 @@ def make_row(
     except GuidedError:
         raise
     except BaseException as error:
-        return UnguidedSequence(Stops(), engine, row=number, unmade=error)
+        return UnguidedSequence(Stops(), engine, row=number, failure=error)

@@ -42,7 +42,7 @@ class Places:
         for alike in rows_by_tokens.values():
             chats = frozenset(row.chat for row in alike)
             for row in alike:
-                row.chats, row.is_filling, row.fed_last_at_first = chats, True, row.feeds_last
+                row.chats, row.is_filling, row.fed_newest_when_added = chats, True, row.feeds_newest
             alike[0].twins = alike[1:]
             self.waiting.append(alike[0])
 
@@ -60,10 +60,10 @@ class Places:
         for holder in holders:
             removed += [row for row in (holder, *holder.twins) if not row.needs_forward]
             twins = [twin for twin in holder.twins if twin.needs_forward]
-            holder.twins = [twin for twin in twins if twin.feeds_last == twin.fed_last_at_first]
+            holder.twins = [twin for twin in twins if twin.feeds_newest == twin.fed_newest_when_added]
             # A twin that has failed is fed one token less than its holder: it goes on with a place of its own.
             self.waiting.extendleft(twin for twin in twins if twin not in holder.twins)
-            if holder.twins and (not holder.needs_forward or holder.feeds_last != holder.fed_last_at_first):
+            if holder.twins and (not holder.needs_forward or holder.feeds_newest != holder.fed_newest_when_added):
                 next_holder, *next_holder.twins = holder.twins
                 holder.twins = ()
                 self.waiting.appendleft(next_holder)
@@ -162,7 +162,7 @@ class Places:
             size: int | None = None
             if row.is_filling:
                 num_columns = _num_columns(row) - len(row.draft.tokens)
-                num_pending = len(row.pending) - (not row.feeds_last)
+                num_pending = len(row.pending) - (not row.feeds_newest)
                 if not num_left or num_pending > max(num_left, num_columns):
                     size = min(num_left, num_pending - num_columns)
                 num_left -= min(num_left, num_pending if size is None else size)
