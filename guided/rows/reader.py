@@ -36,7 +36,7 @@ class AnswerReader:
 
     `feed` takes the tokens after the prompt, in any portions, and returns the events that they make certain; `message`
     is the finished answer.  The first end or the first stop ends it, whatever follows.  Errors stay in the answer: no
-    method raises what `row_error` holds.  ``number`` is the row's in its call.
+    method raises what belongs to a row.  ``number`` is the row's in its call.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def check_on_error(value: object) -> None:
 
 
 class RowSequence:
-    """The guidance of one row.  Errors stay in the row: no method raises what `row_error` holds.
+    """The guidance of one row.  Errors stay in the row: no method raises what belongs to a row.
 
     A row may be rolled back to any earlier position; an error after that position is then forgotten.  ``max_rollbacks``
     ends a row that is rolled back more often (None: no limit).  ``landing`` keeps the path to the end of the

@@ -19,14 +19,13 @@ __all__ = ["UnguidedSequence"]
 class UnguidedSequence:
     """The stops of one unguided row, with the methods of `guided.rows.sequence.RowSequence`.
 
-    ``failure`` is an error that was raised while the row was made: the row ends with this error before its first token.
+    ``failure`` is an error that was raised while the row was made: it ends the row before its first token.
     """
 
     is_guided = False
-    ends_by_id = False
+    ends_by_id = False  #: whether nothing but an end token of a plan ends the row
     error: GuidedError | None = None
-    overridden = 0
-    rescued = 0
+    overridden = rescued = 0  #: counters of `guided.engine.counters.Guidance`, which stay 0 without a mask
     on_error = "end"
 
     def __init__(self, stops: Stops, engine: Engine, *, row: int = 0, failure: BaseException | None = None) -> None:
@@ -56,7 +55,7 @@ class UnguidedSequence:
         self.error = self.error or error
 
     def ends_with(self, token: int) -> bool:
-        """Whether a stop would be complete after ``token``."""
+        """Whether the row would have ended after ``token``; also True if it has ended or failed already."""
         return self.is_done or attempt(self.fail, None, self.stops.fork().push, token) is not None
 
     @property
@@ -79,7 +78,7 @@ class UnguidedSequence:
             attempt(self.fail, None, self.stops.feed, tokens)
 
     def validate(self, tokens: Sequence[int]) -> int:
-        """Return how many of ``tokens`` could be read one after the other: up to the one that completes a stop."""
+        """Return how many of ``tokens`` the row could read: all, or those up to and including the end of a stop."""
         if self.is_done:
             return 0
         hit = attempt(self.fail, None, self.stops.fork().feed, tokens)

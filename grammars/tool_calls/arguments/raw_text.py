@@ -21,7 +21,7 @@ def bare(end: str) -> str:
 
 
 def text_until(language: Regular, end: str, markers: Markers, *, name: str = "value") -> Node:
-    """The node of a text of ``language`` followed by ``end``.
+    """The node of a text of ``language`` and of ``end``, which ends the text.
 
     If ``end`` begins with a token, text cannot contain it; if it begins with characters, these are part of the
     text's lexeme, which would otherwise swallow them.
