@@ -30,7 +30,7 @@ class Limits:
     collisions: int = 1_000
     #: Characters of one constant or key.  The time for the engine's first mask grows with the square of this length.
     literal: int = 50_000
-    states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
+    states: int = 20_000  #: rules of the grammar; each conjunction of subschemas needs one
     steps: int = 200_000  #: alternatives that are built while subschemas are intersected
     #: Members and items in all rules.  The limit keeps a grammar below the 65,535 symbols that the engine allows.
     edges: int = 16_000

@@ -1,4 +1,4 @@
-"""The answer of one row while it is written, and the message of tokens that are finished."""
+"""The answer of one row while it is written, and the message of an answer whose tokens are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make the row of a plan: a fault in making it is the row's own."""
+"""Make the row of a plan; an error that is raised while a row is made ends this row and no other."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ __all__ = ["AnswerReader", "parser_of"]
 
 
 class AnswerReader:
-    """The answer of one row, from its tokens alone; stops are matched here, the grammar is not.
+    """The answer of one row, read from its tokens; the reader matches the stops, and does not check the grammar.
 
     `feed` takes the tokens after the prompt, in any portions, and returns the events that they make certain; `message`
     is the finished answer.  The first end or the first stop ends it, whatever follows.  Errors stay in the answer: no
