@@ -73,9 +73,9 @@ def load(*, progress: Progress | None = None) -> tuple[Any, Any]:
 def model_folder(*, progress: Progress | None = None, weights: bool = True) -> Path:
     """Return the folder of the converted model; convert first if it is missing or incomplete.
 
-    ``weights=False`` leaves out the checksum of the weights, half a gigabyte, which takes most of the time.  Of two
-    processes that start at once, one converts and the other waits.  Raises `EmbeddedModelError` when the package is
-    missing or the cache folder is not writable.
+    ``weights=False`` does not verify the checksum of the weights, which takes most of the time (half a gigabyte is
+    read).  If two processes start at once, one converts and the other waits.  Raises `EmbeddedModelError` if the
+    package is missing, or if the cache folder is not writable.
     """
     say = progress or (lambda text: print(text, file=sys.stderr, flush=True))
     source = _source()
@@ -173,7 +173,7 @@ def _sha256(path: Path) -> str:
 
 
 def _is_whole(folder: Path, *, weights: bool = True) -> bool:
-    """Whether every file of the manifest exists with its checksum; that of the weights is read only if asked."""
+    """Whether every file of the manifest exists with its checksum; the weights are read only if asked."""
     try:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         files = dict(manifest["files"])
@@ -191,7 +191,7 @@ def _lock(path: Path, say: Progress) -> Iterator[None]:
     with path.open("a+") as file:
         try:
             import fcntl
-        except ImportError:  # Windows: each process converts, and the last one's folder, complete as well, stays
+        except ImportError:  # Windows: each process converts; the folder of the last one replaces the others
             yield
             return
         waited = False
@@ -206,7 +206,7 @@ def _lock(path: Path, say: Progress) -> Iterator[None]:
                     waited = True
                 if time.monotonic() > deadline:
                     raise EmbeddedModelError(
-                        f"another process holds {path} for {_WAIT_S:.0f} s", hint="end it and try again"
+                        f"another process has held {path} for {_WAIT_S:.0f} s", hint="end it and try again"
                     ) from None
                 time.sleep(0.2)
         try:

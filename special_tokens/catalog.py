@@ -49,7 +49,7 @@ class TokenSet:
 
 
 class Catalog:
-    """The special tokens of one registry; each token is in exactly one category."""
+    """The special tokens of one tokenizer; each token is in exactly one category."""
 
     def __init__(self, tokens: Iterable[SpecialToken]) -> None:
         self.all = TokenSet(tuple(sorted(tokens, key=lambda token: token.id)))
@@ -86,6 +86,7 @@ class Catalog:
 
 
 def _member(kind: type[_Member], name: str, place: str) -> _Member:
+    """The member of the enumeration ``kind`` with this name; ``place`` is the argument that an error names."""
     try:
         return kind(name)
     except ValueError:

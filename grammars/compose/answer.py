@@ -1,7 +1,8 @@
 """The grammar of the answer after reasoning: free text, tool calls, the response format, and their ends.
 
-Free text in front of calls ends in one of two ways.  Calls that open with a token: text cannot contain it, so the token
-is the border.  Calls that open with characters: text and opening are one lexeme, which ends at the first opening.
+Free text in front of calls ends in one of two ways.  If calls open with a special token, this token ends the text,
+because free text cannot contain special tokens.  If calls open with characters, one lexeme holds the text and the
+opening, and this lexeme ends at the first opening in it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from grammars.compose.tool_section import ToolSection
 from grammars.plan.plan import RegionName
 from grammars.regular.languages import ALL
 from grammars.regular.syntax.raw_text import ANY_TEXT
-from grammars.tool_calls.arguments.raw_text import ended
+from grammars.tool_calls.arguments.raw_text import text_until
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import (
     And,
@@ -45,22 +46,21 @@ _NOT_BLANK = Pattern(r"(?s:\s*\S.*)")
 
 
 class _Triggers(NamedTuple):
-    """The triggers of calls: whether one is a token, those that begin with characters and go on with a token, and
-    those of characters alone.
-    """
+    """The triggers of calls, sorted by how they begin."""
 
-    has_token: bool
-    mixed: list[str]
-    literal: list[str]
+    has_token: bool  #: whether some trigger begins with a token
+    mixed: list[str]  #: triggers that begin with characters and contain a token
+    literal: list[str]  #: triggers of characters only
 
 
 @dataclass(frozen=True)
 class Answer:
     """The answer of one plan.
 
-    ``end`` returns the node that ends a region; ``must_call`` allows nothing but calls.  ``ends_by_trigger``: a token
-    that opens calls also ends answers, so calls are possible only before any text.  ``separators`` are such tokens if
-    the answer has other end tokens as well: after text, one of them begins calls or else ends the answer.
+    ``end`` returns the node that ends a region; ``must_call`` allows nothing but calls.  ``ends_by_trigger`` says that
+    a token that opens calls also ends answers: after text this token is an end, so calls can only come first.
+    If the plan has other end tokens as well, ``separators`` are the tokens that do both: such a token may come after
+    text, and then calls or the end of the answer must follow.
     """
 
     content: ContentFormat
@@ -104,21 +104,23 @@ class Answer:
         return seq(self.markers.node(self.content.start), node, closing, self.end(RegionName.RESPONSE))
 
     def _calls_at_once(self) -> Node:
+        """Calls without text before them, which the family writes after ``gap_without_text`` instead of ``gap``."""
         assert self.section is not None
         gap = self.markers.node(self.section.form.gap_without_text)
         return seq(gap, self.section.node, self.end(RegionName.TOOL_CALLS))
 
     def _framed_space(self, space: str) -> str:
-        """The white space before free text in a frame; without a frame the text itself may begin with it."""
+        """``space`` before the frame of free text; "" without a frame, as the text may begin with white space."""
         return space if self.content.start else ""
 
     def _text(self, not_blank: bool, excluded: Sequence[str]) -> Node:
         """An answer's text, which contains none of ``excluded``, and its end."""
         start, end = self.markers.node(self.content.start), self.end(RegionName.CONTENT)
         closing = self.markers.node(self.content.end)
+        # `ALL` is any text as a regular language, `ANY_TEXT` the same as a node of the grammar.
         is_token = bool(self.content.end) and isinstance(self.markers.pieces(self.content.end)[0], int)
         if self.content.end and not (is_token and excluded):
-            return seq(start, Rule("content", ended(ALL, self.content.end, self.markers), region="content"), end)
+            return seq(start, Rule("content", text_until(ALL, self.content.end, self.markers), region="content"), end)
         if not excluded:
             return seq(start, Rule("content", self.markers.any_text(not_blank=not_blank), region="content"), end)
         text = _NOT_BLANK if not_blank else ANY_TEXT
@@ -133,14 +135,14 @@ class Answer:
     def _text_or_calls(self, space: str, not_blank: bool) -> Iterable[Node]:
         assert self.section is not None
         if self.content.start:
-            ended_by = [
+            openings = [
                 text for text in self.section.triggers_after_text if isinstance(self.markers.pieces(text)[0], str)
             ]
-            yield seq(space, self._lead_text(), self._text(not_blank, ended_by))
+            yield seq(space, self._lead_text(), self._text(not_blank, openings))
             gap = self.markers.node(self.section.form.gap_without_text)
             yield seq(space, self._lead_text(), gap, self.calls())
             if self.section.triggers_after_text:
-                yield seq(space, self.markers.node(self.content.start), alt(*self._text_then_calls(ended_by)))
+                yield seq(space, self.markers.node(self.content.start), alt(*self._text_then_calls(openings)))
             return
         triggers = self._triggers()
         literal = triggers.literal
@@ -160,18 +162,18 @@ class Answer:
             yield seq(Rule("lead", self.markers.with_tags(text, text), region="content"), self.calls())
         yield from (seq(text, self._calls_after(opening)) for opening, text in self._leads(triggers.mixed, literal))
 
-    def _text_then_calls(self, ended_by: Sequence[str]) -> Iterable[Node]:
-        """Text in the answer's own frame and calls after it; ``ended_by`` are the gap and opening that end the text."""
+    def _text_then_calls(self, openings: Sequence[str]) -> Iterable[Node]:
+        """Text in the answer's own frame, then calls; an opening is the gap between both and the start of a call."""
         assert self.section is not None
         gap = self.section.form.gap
-        if not ended_by:
+        if not openings:
             yield seq(Rule("lead", self.markers.any_text(), region="content"), self.markers.node(gap), self.calls())
-        for opening, text in self._leads((), ended_by):
+        for opening, text in self._leads((), openings):
             yield seq(Rule("lead", text, region="content"), self._calls_after(opening.removeprefix(gap)))
 
     def _leads(self, mixed: Sequence[str], literal: Sequence[str]) -> Iterable[tuple[str, Node]]:
-        """For each trigger that begins with characters: these characters, and a text that ends with them."""
-        for trigger in mixed:  # the token after the first characters is the border, so text may contain those
+        """Yield, for each trigger, the characters that it begins with, and the grammar of text that ends with them."""
+        for trigger in mixed:  # its token ends the text, so the text before may contain its first characters
             opening = self._first_characters(trigger)
             yield opening, Lexeme("lead", seq(self._text_without(literal), Text(opening)))
         for trigger in literal:
@@ -182,7 +184,8 @@ class Answer:
 
     def _opened(self, space: str, trigger: str) -> Node:
         """Calls that open with characters, where text is allowed too."""
-        # White space and opening are one lexeme: the engine takes the longest, which else would be that of the text.
+        # White space and opening are one lexeme.  As two, each would be shorter than the lexeme of free text, and the
+        # engine takes the longest lexeme.
         opening = self._first_characters(trigger)
         return seq(Text(space + opening), self._calls_after(opening))
 
@@ -202,7 +205,7 @@ class Answer:
         """Optional text in front of calls, where the family has a frame for it."""
         if not self.content.lead_start:
             return seq()
-        text = Rule("lead", ended(ALL, self.content.lead_end, self.markers, name="lead"), region="content")
+        text = Rule("lead", text_until(ALL, self.content.lead_end, self.markers, name="lead"), region="content")
         return opt(seq(self.markers.node(self.content.lead_start), text))
 
     def _triggers(self) -> _Triggers:

@@ -1,4 +1,4 @@
-"""The order of keys and the separators that a response format asks for."""
+"""Apply the key order and the separators of a response format to its schema and to the JSON formatting."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from special_tokens.errors import RequestError, shown
 
 __all__ = ["in_order"]
 
-#: Keywords with subschemas of the same document: by name, in a list, alone.
+#: Keywords whose value is an object of subschemas, a list of subschemas, or one subschema.
 _MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLES = ("items", "additionalProperties", "if", "then", "else")
 
 
 def in_order(schema: Any, spelling: Spelling, constraint: JsonSchema) -> tuple[Any, Spelling]:
-    """Return the schema with its keys in the order of ``constraint``, and the spelling with its separators.
+    """Return the schema with its keys reordered, and ``spelling`` (the JSON formatting) with other separators.
 
-    Raises `RequestError` for a wrong order or wrong separators, and for a key that no object of the schema lists.
+    ``constraint`` asks for both.  The separators "family" are those of the family, which ``spelling`` already has.
+    With ``any_order`` the model may write the keys of each object in any order.  Raises `RequestError` for a wrong
+    order, for wrong separators, and for a key that no object of the schema lists.
     """
     if constraint.separators == "compact":
         spelling = replace(spelling, item_separator=",", key_separator=":", max_whitespace=0)

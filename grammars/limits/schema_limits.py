@@ -26,14 +26,16 @@ class Limits:
     depth: int = 500  #: nesting of the document
     characters: int = 4_000_000  #: characters in all strings and keys together
     digits: int = 300  #: digits of one number
-    collisions: int = (
-        1_000  #: whole numbers with the same hash in Python (equal modulo 2^61 - 1): lookups become linear
-    )
-    literal: int = 50_000  #: characters of one constant or key: the engine's first mask grows with its square
-    states: int = 20_000  #: conjunctions of subschemas that need a rule of their own
-    steps: int = 200_000  #: forms built while schemas are intersected
-    edges: int = 16_000  #: members and items in all rules: a grammar of the engine has at most 65,535 symbols
-    forms: int = 400  #: alternatives of one intersection; beyond, the keyword is relaxed
+    #: Whole numbers with the hash of another number (equal modulo 2^61 - 1): each of them slows lookups in dicts down.
+    collisions: int = 1_000
+    #: Characters of one constant or key.  The time for the engine's first mask grows with the square of this length.
+    literal: int = 50_000
+    states: int = 20_000  #: rules of the grammar; each conjunction of subschemas needs one
+    steps: int = 200_000  #: alternatives that are built while subschemas are intersected
+    #: Members and items in all rules.  The limit keeps a grammar below the 65,535 symbols that the engine allows.
+    edges: int = 16_000
+    #: Alternatives in the intersection of two subschemas.  If there are more, one of the two is not enforced (relaxed).
+    forms: int = 400
     regex: int = 30_000  #: characters of a pattern with its repeats written out
     keys: int = 3_000  #: listed keys of one object
     items: int = 2_000  #: positions of one array that are written out
@@ -59,7 +61,8 @@ class _Pointed(Protocol):
 def check_deadline(place: _Pointed | None = None) -> None:
     """Raise `SchemaError` past the deadline of the thread (`grammars.limits.deadline`).
 
-    Never an `Overrun`: a busy machine must not lead to a coarser plan.
+    The error is not the subclass `Overrun`, after which the schema is translated again, more coarsely: what a plan
+    enforces must not depend on how busy the machine is.
     """
     if is_late():
         raise SchemaError(
@@ -69,7 +72,7 @@ def check_deadline(place: _Pointed | None = None) -> None:
         )
 
 
-_HASH_BITS = 61  # whole numbers of fewer bits have different hashes in Python
+_HASH_BITS = 61  # whole numbers of at most this many bits are not counted: nearly all have different hashes in Python
 _VALUES_PER_CHECK = 1_000  # read between two looks at the deadline
 
 _T = TypeVar("_T")
@@ -130,7 +133,7 @@ def survey(schema: Any, limits: Limits = DEFAULT_LIMITS) -> Survey:
 
 
 class _Hashes:
-    """Large whole numbers by their hashes; ``num_collisions`` have the hash of another one."""
+    """Large whole numbers by their hashes; ``num_collisions`` counts the numbers with the hash of an earlier number."""
 
     def __init__(self) -> None:
         self.numbers: dict[int, set[int]] = {}
@@ -159,14 +162,14 @@ def _check_number(value: Any, limits: Limits, hashes: _Hashes) -> None:
         hashes.add(int(value))
         if hashes.num_collisions > limits.collisions:
             raise SchemaError(
-                f"more than {limits.collisions} whole numbers are equal to another one modulo 2^{_HASH_BITS} - 1, "
-                "the limit 'collisions'",
+                f"more than {limits.collisions} whole numbers have the remainder of another number modulo "
+                f"2^{_HASH_BITS} - 1, the limit 'collisions'",
                 hint="list fewer large numbers",
             )
 
 
 def _num_characters(texts: list[Any]) -> int:
-    """The number of characters in all strings and keys.  Checking the joined text takes half as long as each one."""
+    """The number of characters in ``texts``.  Checking their joined text takes half as long as checking each text."""
     try:
         whole = "".join(texts)
         if not whole.isascii():
@@ -198,7 +201,7 @@ def _limit_error(what: str, size: int, most: int, name: str, *, pointer: str = "
 
 
 def too_deep(schema: Any) -> SchemaError:
-    """Return the error for a schema within all limits that, with its references, does not fit Python's stack."""
+    """Return the error for a schema whose levels, together with those of its references, overflow Python's stack."""
     depth = survey(schema).depth
     return SchemaError(
         f"the schema is nested too deeply: its {depth} levels, and those that references lead to, do not fit the "
@@ -212,7 +215,7 @@ def _deep_pointer(schema: Any, most: int) -> str:
     """The pointer of one of the deepest places, shortened to its first steps."""
     steps: list[str | int] = []
     level: list[tuple[Any, tuple[Any, ...]]] = [(schema, ())]  # a path is a pair: last step, path before it
-    for _ in range(most):  # the value may contain itself, and then has no deepest level
+    for _ in range(most):  # a Python value may contain itself: without ``most`` this would never end
         if not level:
             break
         last = level[0]

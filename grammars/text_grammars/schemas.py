@@ -1,4 +1,4 @@
-"""The JSON schemas in structural tags and clients' Lark, each with the text after which its value begins."""
+"""The JSON schemas in structural tags and clients' Lark, each with the constant text right before its JSON value."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ __all__ = ["PlacedSchema", "placed_schemas", "schemas_in"]
 _TAIL = re.compile(r"(?<!\\)(?:[^\\()\[\]{}*+?.|^$]|\\\W|\\[ntr])+$")
 _GROUP = re.compile(r"\([^()]*\)")
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
-#: Escapes that a tail does not hold: of a character by its number, of a property, of a control character.
+#: Escapes that cannot be part of `_TAIL`: ``\\x41`` and the like, Unicode properties (``\\p``), control characters.
 _OTHER_ESCAPE = re.compile(r"\\[0-9xuUpPcC]")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _MAX_TAIL = 64  # characters
 _LINE_BREAKS_AND_TABS = {"n": "\n", "t": "\t", "r": "\r"}
-_MAX_PLACES = 20_000  # of one source; later ones are not read
+_MAX_PLACES = 20_000  # expressions of one source that are read; schemas in later expressions are not found
 
 
 class PlacedSchema(NamedTuple):
     """A schema, and the constant text right before its value.
 
-    ``opening`` is "" at the beginning of the answer and after another value, and None where the text is not constant.
+    ``opening`` is "" if the value begins the answer or follows another value.  It is None if the text is not constant.
     """
 
     opening: str | None
@@ -54,7 +54,7 @@ class PlacedSchema(NamedTuple):
 def placed_schemas(kind: str, source: str) -> tuple[PlacedSchema, ...]:
     """Return the schemas in a grammar (``kind`` and ``source`` of a plan's response); () if it cannot be read."""
     if kind == "structural_tag":
-        tree, _ = normalise_form(json.loads(source), "", FORMATS)
+        tree, _ = normalise_form(json.loads(source), "", FORMATS)  # the tag as a tree of the types in `FORMATS`
         return _unique(_in_format(tree, "", set()))
     if kind not in ("lark", "llguidance") or ("%json" not in source and "json_schema" not in source):
         return ()
@@ -63,7 +63,8 @@ def placed_schemas(kind: str, source: str) -> tuple[PlacedSchema, ...]:
         entries = json.loads(source)["grammars"]
     try:
         return _unique(_GrammarSchemas(entries).in_grammar("", ""))
-    except (GrammarError, RecursionError):  # the engine alone reads some trusted texts; or rules are nested deeply
+    # `GrammarError`: a trusted text that only the engine can read.  `RecursionError`: deeply nested rules.
+    except (GrammarError, RecursionError):
         return ()
 
 
@@ -79,7 +80,7 @@ def _unique(schemas: Iterator[PlacedSchema]) -> tuple[PlacedSchema, ...]:
 def _in_format(
     spec: Mapping[str, Any], before: str | None, seen: set[tuple[int, str | None]]
 ) -> Iterator[PlacedSchema]:
-    """The schemas in a format of a structural tag; ``before`` is the text before it, as `PlacedSchema.opening`."""
+    """The schemas in a format of a structural tag; ``before`` is the `PlacedSchema.opening` of the format's value."""
     if (id(spec), before) in seen:
         return
     seen.add((id(spec), before))
@@ -102,12 +103,12 @@ def _in_format(
                 yield from _in_format(element, before, seen)
                 before = _last_text(element)
         case {"content": content}:
-            for text in dict.fromkeys((before, _last_text(content))):  # it may be repeated
+            for text in dict.fromkeys((before, _last_text(content))):  # a second ``content`` follows the first
                 yield from _in_format(content, text, seen)
 
 
 def _last_text(spec: Mapping[str, Any]) -> str | None:
-    """The constant text at the end of a format, as `PlacedSchema.opening` of what follows it."""
+    """The constant text at the end of a format: the `PlacedSchema.opening` of a value that follows the format."""
     match spec:
         case {"json_schema": _}:
             return ""
@@ -119,9 +120,10 @@ def _last_text(spec: Mapping[str, Any]) -> str | None:
 
 
 class _GrammarSchemas:
-    """Finds the schemas of a list of grammars; reads each place in them once for each text before it."""
+    """Finds the schemas in a list of grammars; an expression is read once for each text that may come before it."""
 
     def __init__(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        # The first grammar is also called ""; a later grammar without a name is called by its index.
         named = {entry.get("name") or (f"grammar_{i}" if i else ""): entry for i, entry in enumerate(entries)}
         self._entries = {"": entries[0], **named}
         self._rules: dict[str, Mapping[str, Definition]] = {}
@@ -159,12 +161,12 @@ class _GrammarSchemas:
             case AltExpr(options=options):
                 for option in options:
                     yield from self._in_expr(option, before, rules)
-            case Repeated(body=body) | WhenExpr(body=body):
+            case Repeated(body=body) | WhenExpr(body=body):  # `WhenExpr`: an option with a condition
                 for opening in dict.fromkeys((before, self._last_text_of(body, rules))):
                     yield from self._in_expr(body, opening, rules)
 
     def _last_text_of(self, expr: Expr, rules: Mapping[str, Definition]) -> str | None:
-        """The constant text at the end of an expression, as `_last_text`."""
+        """The constant text at the end of an expression (see `_last_text`)."""
         match expr:
             case Literal(text=text, ignore_case=False):
                 return text

@@ -1,4 +1,4 @@
-"""Classes of bytes that lead to places alike, and texts that lead where no byte does."""
+"""Classes of bytes after which an answer may go on in the same way, and texts to try where no single byte leads on."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _WORD = b"_ abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
-    """One byte of each class that leads to places alike, by what is seen after it; remembered by the mask before it.
+    """For each mask, one byte of each class: bytes of one class have the same `Lookahead`, the mask after the byte.
 
-    ``spent``: the places that take as long as what has been looked at; a search takes them off its effort.
+    ``spent`` is the work of finding the classes, as the number of places that a search tries in the same time.
     """
 
     spent: float = 0.0

@@ -38,7 +38,7 @@ class ByteMask(NamedTuple):
 
 
 class Lookahead(NamedTuple):
-    """The mask after some symbols, and the bytes forced next, as the engine writes them."""
+    """The mask after some symbols, and the bytes that the engine forces next."""
 
     mask: ByteMask
     forced: bytes

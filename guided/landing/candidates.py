@@ -1,4 +1,4 @@
-"""Candidates of a search at one place: the few continuations that may lead to the nearest end."""
+"""Candidates of a search at one place: the few continuations that may lead to the nearest end of the answer."""
 
 from __future__ import annotations
 
@@ -41,30 +41,25 @@ _NO_CHANGE_COST = 4.0  # added to a byte after which nothing has changed, as ano
 
 
 class Candidate(NamedTuple):
-    """Symbols to write; whether candidates of earlier places in JSON may be dropped; whether they begin a JSON value.
+    """A continuation that a search may try."""
 
-    ``extra`` is added to their cost.
-    """
-
-    symbols: tuple[int, ...]
-    settles: bool = False
-    begins_value: bool = False
-    extra: float = 0.0
+    symbols: tuple[int, ...]  #: to be written
+    settles: bool = False  #: whether the search may drop candidates of earlier places in JSON
+    begins_value: bool = False  #: whether the symbols begin a JSON value
+    extra: float = 0.0  #: added to the cost of the symbols
 
 
 class Preference(NamedTuple):
-    """One preference of a search.
+    """The costs by which one search chooses.
 
-    ``first_bytes`` are extra costs of beginning a JSON value with a byte.  A piece of text, a choice and what must come
-    after it, costs 1 and `_FORCED_COST` for each byte after the first, or with ``by_tokens`` the tokens that write it.
-    ``takes_known``: a known text of a response is written wherever one fits.  ``heeds_extra``: whether
-    `Candidate.extra` counts.
+    A piece of text is a candidate and the symbols that must follow it.  The piece costs 1, and `_FORCED_COST` for each
+    byte after the first.
     """
 
-    first_bytes: Mapping[int, float]
-    by_tokens: bool = False
-    takes_known: bool = False
-    heeds_extra: bool = True
+    first_bytes: Mapping[int, float]  #: first byte of a JSON value -> its extra cost
+    by_tokens: bool = False  #: whether a piece of text costs the number of its tokens instead
+    takes_known: bool = False  #: whether a known text of a response is written wherever one fits
+    heeds_extra: bool = True  #: whether `Candidate.extra` counts
 
     def cost(self, candidate: Candidate) -> float:
         """Return what a choice costs besides its text."""

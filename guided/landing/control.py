@@ -1,9 +1,9 @@
-"""Control of one answer under a token budget: an answer that fits is the model's own, any other one ends in time.
+"""Control of one answer under a token budget: an answer that fits stays as it is, and every other answer ends in time.
 
-A path to the end that fits into the remaining tokens is known from the beginning.  Far from the budget, tokens are only
-counted, with the most by which they can lengthen the path (`growth_bound`); when this credit is used up, the path is
-searched again.  Near the budget, or where no bound is sure, each token is tried before it is chosen: on the path that
-still ends the answer after it, else with a search on a copy of the state.
+A path to the end that fits into the remaining tokens is known from the beginning.  Far from the budget, each token
+takes a part of a credit: the most by which it can lengthen the path (`growth_bound`).  When the credit is used up, the
+path is searched again.  Near the budget, or where no bound is sure, each token is tried before it is chosen: if the
+known path does not end the answer after this token, a search on a copy of the state looks for another path.
 """
 
 from __future__ import annotations
@@ -48,16 +48,11 @@ _NAME_TOKENS = 16  # before a refused one, in which its name may have begun
 
 
 class Marks(NamedTuple):
-    """The decisions of the budget in one answer; the indexes are those of tokens.
+    """The decisions of the budget in one answer, each with the index of its token."""
 
-    ``begun``: of the first token that was chosen because of the budget; None if there is none.  ``answer_begun``: the
-    same for tokens after the reasoning: what it chose in the reasoning leaves calls the model's own.  ``names``: what
-    the model began to choose and the budget had no room for, with the indexes.
-    """
-
-    begun: int | None = None
-    answer_begun: int | None = None
-    names: tuple[tuple[int, str], ...] = ()
+    begun: int | None = None  #: the first token that was chosen because of the budget; None if there is none
+    answer_begun: int | None = None  #: the first such token after the reasoning; calls that end after it are landed
+    names: tuple[tuple[int, str], ...] = ()  #: names that the model began to write and the budget had no room for
 
     def before(self, size: int) -> Marks:
         """Return what was decided before the token with index ``size``."""
@@ -74,10 +69,10 @@ class Marks(NamedTuple):
 
 
 class PlanPath(NamedTuple):
-    """The search of one plan and entry, its shortest answer as a path, and what is worked out once from them.
+    """The search of one plan and entry, the path of its shortest answer, and values that are computed once from both.
 
-    ``num_strings`` and ``num_numbers`` are the JSON values on the path, 0 if nothing is reasoned before them;
-    ``classes`` is what the search remembers.
+    ``num_strings`` and ``num_numbers`` count the JSON values on the path; both are 0 if no reasoning comes before them.
+    ``classes`` are the classes of bytes that the search has found.
     """
 
     search: LandingSearch
@@ -90,17 +85,14 @@ class PlanPath(NamedTuple):
 
 @dataclass(slots=True)
 class _Position:
-    """The knowledge after ``size`` tokens: the path (None: none is known), and the tokens that may be written untried.
-
-    ``tried`` maps tokens to the paths after them: None where one is refused, `_UNKNOWN` where no search decided.
-    ``saved`` are places kept for searches; ``counted`` tokens have been taken off the credit.
-    """
+    """The knowledge of a row after ``size`` tokens."""
 
     size: int
-    path: EndPath | None
-    credit: int
-    counted: int
-    saved: float = _SAVED_PLACES
+    path: EndPath | None  #: None: no path is known
+    credit: int  #: tokens by which the path may grow before it is searched again
+    counted: int  #: tokens of the row that have been taken off the credit
+    saved: float = _SAVED_PLACES  #: places that later searches may try
+    #: Token -> the path after it: None if the token is refused, `_UNKNOWN` if no search has decided.
     tried: dict[int, EndPath | None] = field(default_factory=dict)
 
     def copy(self) -> _Position:
@@ -114,7 +106,7 @@ _UNKNOWN = EndPath(())
 class LandingControl:
     """The control of one row.  Not thread-safe.
 
-    The caller passes the row's state, which stays as it is, and reports its rollbacks.
+    The caller passes the state of the row, which is not changed, and reports the rollbacks of the row.
     """
 
     def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions | None = None) -> None:
@@ -334,7 +326,7 @@ class LandingControl:
 
 
 class RowLanding(NamedTuple):
-    """The control of one row; None where its answer is not landed, and ``note`` says why it cannot be."""
+    """The control of one row.  It is None if the answer is not landed; ``note`` says why landing is impossible."""
 
     control: LandingControl | None = None
     note: str = ""

@@ -38,10 +38,10 @@ class Cursor(NamedTuple):
 
 
 class FoundPath(NamedTuple):
-    """The path that a search found; None where it found none that fits.
+    """The path that a search found, or None if the search found no path that fits.
 
-    ``is_certain``: one that is too long was found.  Only then None means that there is none, as far as such searches
-    go: further ones, for shorter ends, have few places and may be cut.
+    With ``is_certain`` the search found only a path that is too long, so None very likely means that no path fits.
+    Without it None means nothing: the search may have run out of places.
     """
 
     path: EndPath | None
@@ -49,9 +49,9 @@ class FoundPath(NamedTuple):
 
 
 class PathFinder:
-    """Finds paths from the positions of one row, in whose order it is asked.  Not thread-safe.
+    """Finds paths from the positions of one row; callers ask in the order of the positions.  Not thread-safe.
 
-    ``refusal`` says why there are no paths any more, if the byte twin refuses the row's tokens.
+    If the byte twin refuses tokens of the row, no paths are found any more, and ``refusal`` says why.
     """
 
     def __init__(self, search: LandingSearch, classes: Classes) -> None:

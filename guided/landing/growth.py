@@ -36,15 +36,11 @@ _SCALARS = ("null", "boolean", "integer", "number", "string")
 
 
 class Growth(NamedTuple):
-    """``most`` bytes are the bound for any number of tokens that open no value, and for each value that they open.
+    """The bound of one plan."""
 
-    ``is_seen``: whether each value that nests is opened by a bracket; else every token may open one.  ``is_sure``:
-    whether the bound can be relied on, and a search to find what is needed; else tokens are tried from the beginning.
-    """
-
-    most: int
-    is_seen: bool = True
-    is_sure: bool = True
+    most: int  #: bytes by which one opened value, or all tokens that open no value together, lengthen the path
+    is_seen: bool = True  #: whether a bracket opens each value that nests; else every token may open a value
+    is_sure: bool = True  #: whether the bound always holds; else each token is tried, from the beginning
 
     def of(self, token: bytes) -> int:
         """Return the bytes by which one more token can lengthen the path."""

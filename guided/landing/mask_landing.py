@@ -1,7 +1,7 @@
-"""Landing for hosts that take masks alone: near the budget, masks lose tokens after which no end in time is known.
+"""Landing for hosts that take only masks: near the budget, a mask loses each token after which no end in time is known.
 
-Where the model writes text of its own, tokens that stay in the text pass as long as the text's own end fits, and cost
-nothing from step to step; of all others a few are tried, the shortest first.  Free text is never ended.
+While the model writes a string or other text, tokens that stay in this text are allowed without a trial as long as the
+end of the text fits.  Of all other tokens a few are tried, the shortest first.  Free text is never ended.
 """
 
 from __future__ import annotations
@@ -37,23 +37,21 @@ _QUOTE = 0x22
 
 
 class _Text(NamedTuple):
-    """A position in text: the tokens that stay in it, and those after which all that is known stays as it is."""
+    """A position in a text, as two sets of tokens."""
 
-    staying: Words
-    quiet: Words | None
+    staying: Words  #: tokens that do not end the text
+    quiet: Words | None  #: tokens after which the knowledge of the position is still true
 
 
 class _Near(NamedTuple):
-    """The knowledge of a position, good as long as all further tokens are quiet.
+    """The knowledge of a position, which stays true as long as all further tokens are quiet."""
 
-    ``need``: tokens to the end from here, None where the answer may be cut; ``ways``: tokens tried, with those that do
-    the same, and what is needed after them; ``reserve`` is left besides by what stays in the text.
-    """
-
-    need: int | None
+    need: int | None  #: tokens from here to the end; None where the answer may be cut
     text: _Text | None
-    ways: list[tuple[int, Words]]
-    reserve: int
+    ways: list[
+        tuple[int, Words]
+    ]  #: tokens needed to the end after some tokens, and these tokens: tried, or like a tried one
+    reserve: int  #: tokens that must be left, besides ``need``, after a token that stays in the text
 
 
 class MaskLanding(LandingControl):

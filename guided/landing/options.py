@@ -1,4 +1,4 @@
-"""The budget of an answer: its token limit, whether it must end within it, and what reasoning leaves to the rest."""
+"""The budget of an answer: its token limit, whether it must end within it, and what reasoning leaves for the rest."""
 
 from __future__ import annotations
 

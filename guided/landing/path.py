@@ -22,10 +22,10 @@ _FIRST_SYMBOLS = 40
 
 
 class EndPath:
-    """``symbols`` end an answer; ``tokens`` write them and the end token, and are None until they are known.
+    """``symbols`` end an answer.  ``tokens`` write the symbols and the end token; None until they are known.
 
-    ``size`` is an upper bound of their number: without ``tokens`` that of the symbols and the end token, or the smaller
-    one given, in which each of the first ``num_single`` symbols counts as a token.
+    ``size`` is an upper bound of the number of tokens, the end token included.  Without ``tokens`` it is the number of
+    symbols plus 1, or a given smaller number that counts each of the first ``num_single`` symbols as a token.
     """
 
     __slots__ = ("_ids", "_positions", "num_single", "size", "symbols", "tokens")

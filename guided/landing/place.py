@@ -28,18 +28,14 @@ _MARKER = re.compile("[^\\x00-\\xff]")  # among symbols as characters
 
 
 class AnswerPlace(NamedTuple):
-    """One place.  ``scan`` is the position in a JSON value, None outside of values; ``call`` the step in a tool call.
-
-    ``is_refused``: a watcher forbids the last symbols.  ``text``: in a tag or a grammar with JSON in it, the last
-    symbols outside of values, as characters; ``num_values`` of its values have begun.
-    """
+    """One place in an answer."""
 
     position: Position
-    call: Position | None = None
-    scan: ScanState | None = None
-    is_refused: bool = False
-    text: str | None = None
-    num_values: int = 0
+    call: Position | None = None  #: the step in a tool call
+    scan: ScanState | None = None  #: the position in a JSON value; None outside of values
+    is_refused: bool = False  #: whether a watcher forbids the last symbols
+    text: str | None = None  #: in a tag or a grammar with JSON in it: the last characters outside of JSON values
+    num_values: int = 0  #: the JSON values of the tag or grammar that have begun
 
 
 def _nodes(watchers: Sequence[Watcher]) -> tuple[UniqueNode, ...]:

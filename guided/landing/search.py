@@ -1,7 +1,7 @@
 """Best-first search over bytes for the nearest end of an answer.
 
-The places that searches from one place come to are a `SearchTree`: what the engine and the watchers say of a place is
-asked once, whatever the preferences of the searches.
+A `SearchTree` holds all places that searches from one place have reached.  The engine and the watchers are asked about
+each place once, and searches with other preferences use the same answers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _REFUSED_COST = 40.0
 
 
 class SearchResult(NamedTuple):
-    """A text that ends an answer, as symbols; None with a ``reason`` where none was found."""
+    """The symbols of a text that ends an answer; None if no such text was found, for this ``reason``."""
 
     symbols: tuple[int, ...] | None
     reason: str = ""
@@ -147,9 +147,9 @@ def _is_inside(place: AnswerPlace) -> bool:
 
 
 class SearchTree:
-    """The places of all searches that begin at one place; ``matcher`` stays there.  Not thread-safe.
+    """The places of all searches that begin at one place, the root.  Not thread-safe.
 
-    ``written`` are the last bytes of the answer before them.
+    ``matcher`` stays at the root.  ``written`` are the last bytes of the answer before the root.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""The boundary around one row: what is raised in a step of it ends that row, and no other.
+"""The boundary around one row: an error that is raised in a step of one row ends this row, and no other row.
 
-Interrupts and exits, lack of memory, a device that failed, and errors of the model itself do not belong to a row:
-`Fail` raises them again.
+Some exceptions do not belong to a row: interrupts, exits, lack of memory, a failed device, errors of the model itself.
+A function of type `Fail` raises these again.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import TypeAlias, TypeVar, TypeVarTuple
 from guided.output.message import Message
 from special_tokens.errors import GuidanceError, GuidedError, ModelError
 
-__all__ = ["Fail", "alone", "completed", "contained", "made", "together"]
+__all__ = ["Fail", "attempt", "completed", "made", "row_error", "together"]
 
 D = TypeVar("D")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-#: Ends a row with what was raised in it; raises what is not of a row.
+#: Ends a row with the exception that was raised in it; raises an exception again that does not belong to a row.
 Fail: TypeAlias = Callable[[BaseException], object]
 
 #: Errors of torch, which the core does not import.
 _OF_THE_DEVICE = ("OutOfMemoryError", "AcceleratorError")
 
 
-def alone(fail: Fail, default: D, ask: Callable[[*Ts], T], *args: *Ts) -> T | D:
+def attempt(fail: Fail, default: D, ask: Callable[[*Ts], T], *args: *Ts) -> T | D:
     """Return what ``ask`` returns for one row; if it raises, end the row with ``fail`` and return ``default``."""
     try:
         return ask(*args)
@@ -36,7 +36,7 @@ def alone(fail: Fail, default: D, ask: Callable[[*Ts], T], *args: *Ts) -> T | D:
 
 
 def made(fail: Fail, default: D, make: Callable[[*Ts], T], *args: *Ts) -> T | D:
-    """As `alone`, for what a row begins with.  A `GuidedError` is raised: the caller asked for what cannot be made."""
+    """As `attempt`, to make a part of a new row; but raises a `GuidedError` again, which is a fault of the request."""
     try:
         return make(*args)
     except GuidedError:
@@ -47,27 +47,28 @@ def made(fail: Fail, default: D, make: Callable[[*Ts], T], *args: *Ts) -> T | D:
 
 
 def together(fails: Sequence[Fail], ask: Callable[[Sequence[T]], None], values: Sequence[T], none: T) -> None:
-    """Call ``ask`` with a value of each row; if it raises, once for each row alone, with ``none`` for all others."""
+    """Call ``ask`` with the values of all rows; if it raises, once for each row, with ``none`` for all other rows."""
     try:
         ask(values)
     except BaseException as error:
-        contained(error, 0, 0)
+        row_error(error, 0, 0)
         for i, fail in enumerate(fails):
-            alone(fail, None, ask, [value if i == k else none for k, value in enumerate(values)])
+            attempt(fail, None, ask, [value if i == k else none for k, value in enumerate(values)])
 
 
 def completed(message: Message, row: int, ask: Callable[[Message], Message]) -> Message:
-    """Return what ``ask`` makes of the message of row number ``row``; if it raises, the message with the error."""
+    """Return what ``ask`` makes of the message of row number ``row``; if it raises, return the message as failed."""
     try:
         return ask(message)
     except BaseException as error:
-        return message.failed(contained(error, row, len(message.token_ids)))
+        return message.failed(row_error(error, row, len(message.token_ids)))
 
 
-def contained(error: BaseException, row: int, token: int) -> GuidedError:
+def row_error(error: BaseException, row: int, token: int) -> GuidedError:
     """Return the error with which row number ``row`` ends because ``error`` was raised at its token number ``token``.
 
-    A `GuidedError` is returned itself; any other is the ``__cause__``.  Raises ``error`` if it is not of a row.
+    A `GuidedError` is returned itself; another exception becomes the ``__cause__`` of the returned error.  Raises
+    ``error`` again if it does not belong to a row.
     """
     is_panic = type(error).__module__ == "pyo3_runtime"  # of an extension in Rust; no `Exception`
     if isinstance(error, MemoryError | ModelError) or not (isinstance(error, Exception) or is_panic):

@@ -1,4 +1,4 @@
-"""The answer of one row while it is written, and the message of tokens that are finished."""
+"""The answer of one row while it is written, and the message of an answer whose tokens are complete."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from guided.landing.options import Budgeting
 from guided.output.answer_end import end_of_answer
 from guided.output.message import Message
 from guided.output.parser import Event
-from guided.rows.alone import alone
+from guided.rows.alone import attempt
 from guided.rows.making import make_row
 from guided.rows.reader import AnswerReader
 from guided.rows.report import RowReport
@@ -124,7 +124,7 @@ class RowAnswer(AnswerReader):
     def finish(self, reason: Literal["stop", "length"] | None = None) -> list[Event]:
         """Return the last events: what was held back comes out.  Nothing may come in any more."""
         row = self.sequence if isinstance(self.sequence, RowSequence) else None
-        if self._end is None and row is not None and self.tokens and alone(self.fail, False, _may_have_ended, row):
+        if self._end is None and row is not None and self.tokens and attempt(self.fail, False, _may_have_ended, row):
             self._end = len(self.tokens) - 1
         return super().finish("stop" if row is not None and row.state.is_stopped else reason)
 
@@ -156,7 +156,7 @@ def read_answer(
     if row is not None and stop is not None and stop.token_id is not None and row.num_tokens <= len(tokens):
         end: int | None = row.num_tokens - 1
     else:  # the tokens that the state has read are known to be no ends
-        num_known = row.num_tokens - alone(answer.fail, False, _may_have_ended, row) if row is not None else 0
+        num_known = row.num_tokens - attempt(answer.fail, False, _may_have_ended, row) if row is not None else 0
         end = end_of_answer(tokens, plan, engine, first=num_known)
     body = tokens[:end]
     if row is not None and row.error is None and len(row.state.tokens) < len(body):

@@ -1,4 +1,4 @@
-"""Make the row of a plan: a fault in making it is the row's own."""
+"""Make the row of a plan; an error that is raised while a row is made ends this row and no other."""
 
 from __future__ import annotations
 
@@ -53,4 +53,4 @@ def make_row(
     except GuidedError:
         raise
     except BaseException as error:
-        return UnguidedSequence(Stops(), engine, row=number, unmade=error)
+        return UnguidedSequence(Stops(), engine, row=number, failure=error)

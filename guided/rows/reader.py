@@ -19,7 +19,7 @@ from guided.output.parser import (
     ToolCallEnd,
 )
 from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
-from guided.rows.alone import alone, completed, contained, made
+from guided.rows.alone import attempt, completed, made, row_error
 from guided.rows.report import RowReport
 from guided.rows.sequence import RowSequence, matcher_of
 from guided.rows.unguided import UnguidedSequence
@@ -32,11 +32,11 @@ __all__ = ["AnswerReader", "parser_of"]
 
 
 class AnswerReader:
-    """The answer of one row, from its tokens alone; stops are matched here, the grammar is not.
+    """The answer of one row, read from its tokens; the reader matches the stops, and does not check the grammar.
 
     `feed` takes the tokens after the prompt, in any portions, and returns the events that they make certain; `message`
     is the finished answer.  The first end or the first stop ends it, whatever follows.  Errors stay in the answer: no
-    method raises what `contained` holds.  ``number`` is the row's in its call.
+    method raises what belongs to a row.  ``number`` is the row's in its call.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class AnswerReader:
 
     def fail(self, raised: BaseException) -> None:
         """End the answer with what was raised in it outside its guidance; the first error stays."""
-        error = contained(raised, self.number, len(self.tokens))
+        error = row_error(raised, self.number, len(self.tokens))
         self._error = self._error or error
 
     def feed(self, tokens: Iterable[int]) -> list[Event]:
@@ -95,7 +95,7 @@ class AnswerReader:
 
         Text of one kind that is certain at once is one event.
         """
-        return alone(self.fail, [], self._read)
+        return attempt(self.fail, [], self._read)
 
     def _read(self) -> list[Event]:
         if self._parser is None:
@@ -130,7 +130,7 @@ class AnswerReader:
 
     def partial(self) -> Any:
         """Return what is final of the response format's value so far, as ``message.partial``."""
-        return alone(self.fail, None, self._builder.partial)
+        return attempt(self.fail, None, self._builder.partial)
 
     def finish(self, reason: Literal["stop", "length"] | None = None) -> list[Event]:
         """Return the last events: what was held back comes out.  Nothing may come in any more.
@@ -141,7 +141,7 @@ class AnswerReader:
             return []
         self._is_finished, self._has_ended = True, reason == "stop"
         events = self.read()
-        return [*events, *alone(self.fail, [], self._last, self._end is None and not self._has_ended)]
+        return [*events, *attempt(self.fail, [], self._last, self._end is None and not self._has_ended)]
 
     def _last(self, is_cut: bool) -> list[Event]:
         events = self._parser.finish(is_cut=is_cut) if self._parser is not None else []

@@ -1,4 +1,4 @@
-"""The report of a row on its answer: all that its tokens do not show."""
+"""The report of a row on its answer: facts that the tokens of the answer do not show."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["RowReport"]
 
 @dataclass(frozen=True, slots=True)
 class RowReport:
-    """The counters of a row, its error and what its budget decided; a host may carry them to where answers are read.
+    """The counters of a row, its error and the decisions of its budget; a host may send them to a reader of answers.
 
-    ``is_freed``: the row went on without guidance after its error.  ``notes`` say why it was cut, or may be.
+    ``is_freed``: the row went on without guidance after its error.  ``notes`` say why the answer was or may be cut.
     """
 
     guidance: Guidance = field(default_factory=Guidance)

@@ -17,7 +17,7 @@ from guided.engine.engine import Engine
 from guided.landing.control import Marks, RowLanding
 from guided.landing.effort import Effort
 from guided.landing.mask_landing import MaskLanding
-from guided.rows.alone import alone, contained
+from guided.rows.alone import attempt, row_error
 from guided.rows.report import RowReport
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
@@ -42,7 +42,7 @@ def check_on_error(value: object) -> None:
 
 
 class RowSequence:
-    """The guidance of one row.  Errors stay in the row: no method raises what `contained` holds.
+    """The guidance of one row.  Errors stay in the row: no method raises what belongs to a row.
 
     A row may be rolled back to any earlier position; an error after that position is then forgotten.  ``max_rollbacks``
     ends a row that is rolled back more often (None: no limit).  ``landing`` keeps the path to the end of the
@@ -115,7 +115,7 @@ class RowSequence:
         """Whether the next token must be one that `lands`: the budget may not hold what another makes necessary."""
         if self.landing is None or not self.is_guided:
             return False
-        return alone(self._fail, False, self.landing.is_near, self.state)
+        return attempt(self._fail, False, self.landing.is_near, self.state)
 
     def lands(self, token: int, effort: Effort, *, is_own: bool = True) -> bool:
         """Whether the answer can still end within its budget after ``token``; see `LandingControl.allows`."""
@@ -138,7 +138,7 @@ class RowSequence:
             if self.error is None and (not self.state.allows(token) or token in self.state.open_end_ids()):
                 return True
         except BaseException as error:
-            contained(error, self.row, self.num_tokens)
+            row_error(error, self.row, self.num_tokens)
             return True
         if self.error is None and self.ends_by_id:
             return False
@@ -165,7 +165,7 @@ class RowSequence:
             if self.error is not None:
                 if self.stops is not None and not self.is_done:
                     # The row goes on without guidance, its stops stay.
-                    alone(self.fail, None, self.stops.feed, tokens[i:])
+                    attempt(self.fail, None, self.stops.feed, tokens[i:])
                 return
 
     def _commit(self, token: int, *, forced: bool = False) -> None:
@@ -178,7 +178,7 @@ class RowSequence:
             self._fail(error, token)
             return
         if self.stops is not None and not self.state.is_stopped:
-            alone(self.fail, None, self.stops.push, token, self.state.log.last_move)
+            attempt(self.fail, None, self.stops.push, token, self.state.log.last_move)
 
     def forced_run(self, room: int) -> list[int]:
         """Commit the tokens that are forced from here on, ``room`` at most, and return them.
@@ -187,7 +187,7 @@ class RowSequence:
         """
         out: list[int] = []
         while len(out) < room and self.is_guided:
-            token = alone(self._fail, None, self.state.forced_next)
+            token = attempt(self._fail, None, self.state.forced_next)
             if token is None:
                 break
             self._commit(token, forced=True)
@@ -199,10 +199,10 @@ class RowSequence:
         """Return how many of ``tokens`` could be read one after the other, the one that ends the row included."""
         if not self.is_guided:
             return 0
-        num = alone(self._fail, 0, self.state.validate, tokens)
+        num = attempt(self._fail, 0, self.state.validate, tokens)
         if self.stops is None:
             return num
-        hit = alone(self.fail, None, self.stops.fork().feed, tokens[:num])
+        hit = attempt(self.fail, None, self.stops.fork().feed, tokens[:num])
         return num if hit is None else hit.num_tokens - self.stops.num_tokens
 
     def rollback(self, num_tokens: int) -> None:
@@ -224,7 +224,7 @@ class RowSequence:
         if self.error is not None:
             if self._holds(generated, same):
                 if self.stops is not None and self.on_error == "unconstrained":
-                    alone(self.fail, None, self.stops.sync, generated)
+                    attempt(self.fail, None, self.stops.sync, generated)
                 return
             if self.error.__cause__ is not None:  # where it was raised, the state may be half changed
                 self.restart()
@@ -278,12 +278,12 @@ class RowSequence:
 
     def fail(self, raised: BaseException) -> None:
         """End the row with what was raised outside, whatever ``on_error`` says; the error that ended it stays."""
-        error = contained(raised, self.row, self.num_tokens)
+        error = row_error(raised, self.row, self.num_tokens)
         if not self.has_failed:
             self.error = self._final = error
 
     def _fail(self, raised: BaseException, refused: int | None = None) -> None:
-        error = contained(raised, self.row, self.num_tokens)
+        error = row_error(raised, self.row, self.num_tokens)
         error.hint = error.hint or f"row {self.row}; the other rows are not touched"
         self.error = error
         self._refused = refused if isinstance(error, TokenRefused) else None

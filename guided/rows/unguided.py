@@ -7,7 +7,7 @@ from copy import copy
 
 from grammars.plan.plan import Stops
 from guided.engine.engine import Engine
-from guided.rows.alone import alone, contained
+from guided.rows.alone import attempt, row_error
 from guided.rows.report import RowReport
 from guided.stops.automaton import compile_stops
 from guided.stops.matcher import StopMatcher
@@ -19,26 +19,25 @@ __all__ = ["UnguidedSequence"]
 class UnguidedSequence:
     """The stops of one unguided row, with the methods of `guided.rows.sequence.RowSequence`.
 
-    ``unmade`` is an error that was raised while the row was made: the row ends with this error before its first token.
+    ``failure`` is an error that was raised while the row was made: it ends the row before its first token.
     """
 
     is_guided = False
-    ends_by_id = False
+    ends_by_id = False  #: whether nothing but an end token of a plan ends the row
     error: GuidedError | None = None
-    overridden = 0
-    rescued = 0
+    overridden = rescued = 0  #: counters of `guided.engine.counters.Guidance`, which stay 0 without a mask
     on_error = "end"
 
-    def __init__(self, stops: Stops, engine: Engine, *, row: int = 0, unmade: BaseException | None = None) -> None:
+    def __init__(self, stops: Stops, engine: Engine, *, row: int = 0, failure: BaseException | None = None) -> None:
         self.row = row
         self.stops = StopMatcher(compile_stops(stops, engine))
-        self._unmade = unmade
+        self._failure = failure
         self._begin()
 
     def _begin(self) -> None:
         self.error = None
-        if self._unmade is not None:
-            self.fail(self._unmade)
+        if self._failure is not None:
+            self.fail(self._failure)
 
     @property
     def is_done(self) -> bool:
@@ -52,12 +51,12 @@ class UnguidedSequence:
 
     def fail(self, raised: BaseException) -> None:
         """End the row with what was raised in it; the first error of a row stays."""
-        error = contained(raised, self.row, self.num_tokens)
+        error = row_error(raised, self.row, self.num_tokens)
         self.error = self.error or error
 
     def ends_with(self, token: int) -> bool:
-        """Whether a stop would be complete after ``token``."""
-        return self.is_done or alone(self.fail, None, self.stops.fork().push, token) is not None
+        """Whether the row would have ended after ``token``; also True if it has ended or failed already."""
+        return self.is_done or attempt(self.fail, None, self.stops.fork().push, token) is not None
 
     @property
     def num_tokens(self) -> int:
@@ -76,13 +75,13 @@ class UnguidedSequence:
     def extend(self, tokens: Sequence[int]) -> None:
         """Read ``tokens``, which continue the tokens read; those after the stop are padding."""
         if not self.is_done:
-            alone(self.fail, None, self.stops.feed, tokens)
+            attempt(self.fail, None, self.stops.feed, tokens)
 
     def validate(self, tokens: Sequence[int]) -> int:
-        """Return how many of ``tokens`` could be read one after the other: up to the one that completes a stop."""
+        """Return how many of ``tokens`` the row could read: all, or those up to and including the end of a stop."""
         if self.is_done:
             return 0
-        hit = alone(self.fail, None, self.stops.fork().feed, tokens)
+        hit = attempt(self.fail, None, self.stops.fork().feed, tokens)
         return len(tokens) if hit is None else hit.num_tokens - self.num_tokens
 
     def token_mask(self) -> None:
@@ -95,7 +94,7 @@ class UnguidedSequence:
     def sync(self, generated: Sequence[int]) -> None:
         """Bring the stops to ``generated``, the tokens after the prompt: undo what differs, read what is new."""
         if self.error is None:
-            alone(self.fail, None, self.stops.sync, generated)
+            attempt(self.fail, None, self.stops.sync, generated)
 
     def restart(self) -> None:
         """Go back to the beginning, as if nothing had been written."""

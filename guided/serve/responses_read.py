@@ -1,4 +1,4 @@
-"""Translate bodies of the Responses API into bodies of Chat Completions: items into messages, keys by name."""
+"""Translate Responses API bodies into Chat Completions bodies: each item of ``input`` goes into a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["chat_body"]
 _OTHER_BODIES = {
     "messages": "input (this is a body of Chat Completions)",
     "prompt": "input, with instructions",
-    "n": "no such key: the Responses API gives one answer",
+    "n": "one request for each answer",
 }
 _LOGPROBS = "message.output_text.logprobs"
 #: Values of ``include`` that clients send by default and that have no effect here: no answer holds such things.
@@ -65,18 +65,18 @@ def _messages(body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _add_item(messages: list[dict[str, Any]], item: Mapping[str, Any], place: str) -> None:
-    """Add an item to the messages: calls and reasoning go into the assistant's message."""
+    """Add an item to the messages; reasoning, calls and text of one answer go into one message of the assistant."""
     kind = item.get("type", "message")
     match kind:
         case "message":
             content = item.get("content")
             check_role(item.get("role"), f"{place}.role")
             if not isinstance(content, str):
-                _text(content, f"{place}.content")
+                _text(content, f"{place}.content")  # only checked: a message may have a list of parts as content
             message = {"role": item.get("role"), "content": content}
             last = messages[-1] if messages else {}
             if message["role"] == "assistant" and last.get("role") == "assistant" and last.get("content") is None:
-                last["content"] = content  # of the message begun by its reasoning or calls
+                last["content"] = content  # reasoning or calls have begun this message
             else:
                 messages.append(message)
         case "function_call" | "custom_tool_call":

@@ -12,7 +12,7 @@ from grammars.regular.syntax.raw_text import ANY_TEXT, raw_node
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Lexeme, Node, Text, Until, seq
 
-__all__ = ["bare", "contains_end", "ended", "is_writable", "without_end"]
+__all__ = ["bare", "contains_end", "is_writable", "text_until", "without_end"]
 
 
 def bare(end: str) -> str:
@@ -20,8 +20,8 @@ def bare(end: str) -> str:
     return end.strip() or end
 
 
-def ended(language: Regular, end: str, markers: Markers, *, name: str = "value") -> Node:
-    """The node of a text of ``language`` followed by ``end``.
+def text_until(language: Regular, end: str, markers: Markers, *, name: str = "value") -> Node:
+    """The node of a text of ``language`` and of ``end``, which ends the text.
 
     If ``end`` begins with a token, text cannot contain it; if it begins with characters, these are part of the
     text's lexeme, which would otherwise swallow them.
@@ -60,7 +60,7 @@ def contains_end(text: str, end: str) -> bool:
 
 
 def is_writable(language: Regular, end: str, markers: Markers) -> bool:
-    """Whether `ended` can write some word of the language; also True if the search for one is too large."""
+    """Whether `text_until` can write some word of the language; also True if the search for one is too large."""
     language, head = without_end(language, end, markers), _text_that_ends(end, markers)
     if language == ALL or not head:
         return language != NONE

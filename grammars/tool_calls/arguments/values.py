@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from grammars.regular.languages import ALL, MAX_CODE_POINT, NONE, Regular, chars, inter, matches, neg, rep, words
 from grammars.tool_calls.arguments.parameter import Parameter
-from grammars.tool_calls.arguments.raw_text import bare, contains_end, ended, is_writable, without_end
+from grammars.tool_calls.arguments.raw_text import bare, contains_end, is_writable, text_until, without_end
 from grammars.tool_calls.arguments.schema_types import type_of
 from grammars.tool_calls.json_reader import is_inside_string, read_value, stream_value
 from grammars.tool_calls.protocol import SchemaNode
@@ -68,7 +68,7 @@ def ended_string(parameter: Parameter, end: str, markers: Markers) -> Node:
             place=parameter.place,
             expected="a string that can be written",
         )
-    return ended(parameter.strings, end, markers)
+    return text_until(parameter.strings, end, markers)
 
 
 def unwritable_strings(parameter: Parameter, end: str, markers: Markers, among: Regular = ALL) -> tuple[ReportRow, ...]:
@@ -154,7 +154,7 @@ class RawValues:
         written = seq(json_node, markers.node(end))
         if "string" not in parameter.types or not is_writable(parameter.strings, end, markers):
             return written
-        return alt(ended(parameter.strings, end, markers), written)
+        return alt(text_until(parameter.strings, end, markers), written)
 
     def is_raw(self, parameter: Parameter) -> bool:
         return "string" in parameter.types
@@ -205,7 +205,7 @@ class DelimitedValues(RawValues):
         options: list[Node] = []
         plain = inter(parameter.strings, self.plain) if "string" in parameter.types else NONE
         if plain != NONE and is_writable(plain, end, markers):
-            options.append(ended(plain, end, markers))
+            options.append(text_until(plain, end, markers))
         if parameter.types - _STRING and not (options and plain == self.plain):  # which can spell every other value
             others = parameter.only(parameter.types - _STRING)
             json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))

@@ -10,7 +10,7 @@ import torch
 from guided.hf.cache.kv_cache import RowKV, TakenRow
 from guided.hf.drafts.draft import Ask, Draft, DraftTrial
 from guided.hf.masks.apply import bool_mask
-from guided.rows.alone import alone
+from guided.rows.alone import attempt
 from guided.rows.answer import RowAnswer
 
 __all__ = ["AssistantDrafts"]
@@ -53,7 +53,7 @@ class AssistantDrafts:
         self._arrange([ask.number for ask in asks])
         answers, none = [self._answers[ask.number] for ask in asks], DraftTrial(None, (), 0)
         trials = [
-            alone(answer.fail, none, DraftTrial, answer.sequence, self._ends, ask.room)
+            attempt(answer.fail, none, DraftTrial, answer.sequence, self._ends, ask.room)
             for answer, ask in zip(answers, asks, strict=True)
         ]
         chances = [1.0] * len(asks)
@@ -62,7 +62,7 @@ class AssistantDrafts:
             guessed = self._guess(chunks, trials)
             chunks = [[] for _ in asks]
             for i, (token, chance) in guessed.items():
-                run = alone(answers[i].fail, None, trials[i].guess, token, chance)
+                run = attempt(answers[i].fail, None, trials[i].guess, token, chance)
                 chances[i] *= chance
                 if run is not None and len(trials[i].draft.guesses) < self._most and chances[i] > self._least_chance:
                     chunks[i] = [token, *run]
@@ -76,7 +76,7 @@ class AssistantDrafts:
         growing = [i for i, chunk in enumerate(chunks) if chunk]
         scores = self._cache.feed(chunks)[:, -1, : self._vocab_size].float()[growing]
         fails = [self._answers[self._numbers[i]].fail for i in growing]
-        masks = [alone(fail, None, trials[i].token_mask) for fail, i in zip(fails, growing, strict=True)]
+        masks = [attempt(fail, None, trials[i].token_mask) for fail, i in zip(fails, growing, strict=True)]
         if any(mask is not None for mask in masks):
             everything = torch.ones(scores.shape[-1], dtype=torch.bool)
             allowed = [everything if mask is None else bool_mask(mask.words, scores.shape[-1]) for mask in masks]

@@ -13,7 +13,7 @@ from itertools import islice
 
 from guided.engine.engine import Engine
 from guided.hf.drafts.draft import Ask, Draft, DraftTrial
-from guided.rows.alone import alone
+from guided.rows.alone import attempt
 from guided.rows.answer import RowAnswer
 
 __all__ = ["PromptLookup"]
@@ -180,7 +180,7 @@ class PromptLookup:
         """Return a draft for each row, empty where nothing was found."""
         rows = [self._rows[ask.number] for ask in asks]
         return [
-            alone(row.answer.fail, Draft(), self._propose, row, ask.room) for row, ask in zip(rows, asks, strict=True)
+            attempt(row.answer.fail, Draft(), self._propose, row, ask.room) for row, ask in zip(rows, asks, strict=True)
         ]
 
     def learn(self, number: int, draft: Draft, num_accepted: int) -> None:

@@ -8,7 +8,7 @@ import torch
 
 from guided.hf.masks.apply import RESCUE
 from guided.hf.masks.transfer import on_device
-from guided.rows.alone import alone
+from guided.rows.alone import attempt
 from guided.rows.beams import Row
 from guided.rows.sequence import RowSequence
 
@@ -37,7 +37,7 @@ def narrow(rows: Sequence[Row | None], masked: torch.Tensor) -> torch.Tensor:
     # Integers alone, in one tensor: the host waits once, whatever the number of rows.
     about = torch.cat([ids, first, is_left.sum(dim=-1, keepdim=True), is_choice.long()], dim=-1)
     for (r, row), numbers in zip(near.items(), about.tolist(), strict=True):
-        masked[r] = alone(row.fail, masked[r], _narrowed, row, masked[r], numbers)
+        masked[r] = attempt(row.fail, masked[r], _narrowed, row, masked[r], numbers)
     return masked
 
 

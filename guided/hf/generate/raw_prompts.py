@@ -1,8 +1,9 @@
 """Prompts without a chat template: text or token ids, with token healing at the end of the prompt under a plan.
 
-Where a prompt ends inside a word, its last token is rarely the one that begins the whole word.  So under a plan the
-last tokens are removed from the prompt, and the grammar of the answer begins with their bytes, which the model may
-write in other tokens.  These bytes are a region of their own and not part of the message.
+Where a prompt ends inside a word, the tokenizer splits the beginning of the word in a way that the whole word rarely
+has, and a model continues this split badly.  So under a plan the last tokens are removed from the prompt, and the
+grammar of the answer begins with the text of these tokens, which the model may write in other tokens.  This text is a
+region of its own and not part of the message.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def read_prompts(context: ModelContext, prompt: Any) -> list[list[int]]:
             row = rows[r] = row.tolist()
         if not isinstance(row, Sequence) or not all(_is_id(i) and 0 <= i < size for i in row):
             raise RequestError(
-                "not the prompt of this model", place=f"prompt[{r}]", expected=f"a text, or token ids below {size}"
+                "not token ids of this model",
+                place=f"prompt[{r}]",
+                expected=f"a text, or token ids below {size}",
             )
         if not row:
             raise RequestError("the prompt is empty", place=f"prompt[{r}]", expected="at least one token")
@@ -75,8 +78,9 @@ def _unpadded(encoding: Mapping[str, Any]) -> list[list[int]]:
 def heal(ids: Sequence[int], plan: RowPlan, engine: Engine) -> tuple[list[int], RowPlan]:
     """Return the prompt without its last tokens, and the plan whose answer begins with their text.
 
-    The longest run of last tokens is removed with whose text some longer token begins.  Nothing is removed from a
-    prompt that ends with a special token or inside a character, nor if the plan has stops that act everywhere.
+    The last n tokens are removed for the largest n, at most `MAX_HEALED`, such that a longer token of the vocabulary
+    begins with their text.  Nothing is removed if the prompt ends with a special token or inside a character, or if
+    stop strings of the plan act everywhere, because they would then act on that text as well.
     """
     if not isinstance(plan, Plan) or plan.stops.everywhere:
         return list(ids), plan
@@ -87,7 +91,8 @@ def heal(ids: Sequence[int], plan: RowPlan, engine: Engine) -> tuple[list[int], 
         if token in engine.tokens.added:
             break
         tail = engine.token_bytes(token) + tail
-        at = bisect_left(vocabulary, tail + b"\0")  # the first token that may be longer
+        # The NUL byte skips the token that equals `tail`: `at` is the first token that may be longer and begin with it.
+        at = bisect_left(vocabulary, tail + b"\0")
         if at < len(vocabulary) and vocabulary[at].startswith(tail):
             num_removed = n
     try:
@@ -100,17 +105,18 @@ def heal(ids: Sequence[int], plan: RowPlan, engine: Engine) -> tuple[list[int], 
 
 
 def _sorted_tokens(engine: Engine) -> list[bytes]:
+    """The bytes of all tokens but `marker_ids`, sorted; these are the tokens of ``added`` that are never text."""
     markers = engine.tokens.marker_ids
     return sorted({engine.token_bytes(i) for i in range(engine.vocab_size) if i not in markers})
 
 
 def healed_plan(plan: Plan, text: str) -> Plan:
-    """Return ``plan`` with ``text``, the end of a prompt, written first, in a region of its own."""
+    """Return a plan whose answers begin with ``text``, the end of a prompt, in a region before that of each entry."""
     grammar = plan.grammar
     starts = tuple((name, f"{quote(text)} ({body})") for name, body in grammar.starts)
     regions, entries = list(plan.regions), []
     for entry in plan.entries:
-        into_answer = Exit((text,), entry.region, after=entry.first)
+        into_answer = Exit((text,), entry.region, after=entry.first)  # drops the white space that begins the answer
         entries.append(Entry(entry.name, len(regions)))
         regions.append(Region(RegionName.PROMPT, (into_answer,)))
     return replace(

@@ -22,7 +22,7 @@ from guided.hf.masks.accelerator import DeviceLink, Seen
 from guided.hf.masks.apply import RowMask
 from guided.hf.masks.cpu import HostLink
 from guided.hf.masks.logits_check import not_numbers
-from guided.rows.alone import alone
+from guided.rows.alone import attempt
 from guided.rows.beams import BeamTracker, Row
 from guided.rows.sequence import RowSequence
 from special_tokens.errors import ModelError, TokenRefused
@@ -295,7 +295,7 @@ class Session:
             elif row.is_done and (self.expand > 1 or isinstance(row, RowSequence)):
                 # A row that has ended writes its end again: beam search may go on with it, and sampling fails for
                 # the whole batch where others leave it no score.
-                end = alone(row.fail, (), row.state.open_end_ids) if isinstance(row, RowSequence) else ()
+                end = attempt(row.fail, (), row.state.open_end_ids) if isinstance(row, RowSequence) else ()
                 out.append(RowMask(r, from_ids(end or [self.filler], self.engine.vocab_size), has_ended=True))
         return out
 

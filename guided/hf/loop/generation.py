@@ -35,7 +35,7 @@ from guided.hf.model.context import ModelContext
 from guided.inspect.trace import build_trace
 from guided.landing.options import Budgeting
 from guided.output.message import Message, Prompt, Usage
-from guided.rows.alone import alone, completed
+from guided.rows.alone import attempt, completed
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
 from guided.sampling import RowSampling, TokenLogprob
@@ -292,7 +292,7 @@ class Generation:
         if self.num_recorded(r) is None or self._recorder is None:
             return ()
         tokens, fail = self.answers[r].tokens[first:end], self.answers[r].fail
-        return self._cut(r, alone(fail, (), self._recorder.logprobs, r, tokens, first))
+        return self._cut(r, attempt(fail, (), self._recorder.logprobs, r, tokens, first))
 
     def _cut(self, r: int, records: Sequence[TokenLogprob]) -> tuple[TokenLogprob, ...]:
         """Return the records with as many top tokens as row ``r`` asks for."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from guided.hf.loop.sampling import RowSampler, choose
-from guided.rows.alone import alone
+from guided.rows.alone import attempt
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import RowSequence
 
@@ -40,7 +40,7 @@ def land(
     for i, sequence in landing.items():
         token = chosen[i]
         if token >= 0:
-            landed = alone(sequence.fail, token, _landed, rows[i], scores[i], token, sequence)
+            landed = attempt(sequence.fail, token, _landed, rows[i], scores[i], token, sequence)
             if landed != token:
                 tokens[i] = landed
     return tokens

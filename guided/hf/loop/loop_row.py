@@ -47,7 +47,7 @@ class LoopRow:
     is_closed: bool = False  #: ended from outside
     is_filling: bool = False  #: not all of its prompt is in the cache
     twins: Sequence[LoopRow] = ()  #: rows with the same prompt, which wait until this one's is in the cache
-    fed_last_at_first: bool = True  #: `feeds_last` when it joined: rows share a place while neither has changed
+    fed_newest_when_added: bool = True  #: `feeds_newest` on adding; rows share a place until it changes
     chats: frozenset[tuple[int, ...]] = frozenset()  #: of all rows with the same prompt
 
     @property
@@ -66,26 +66,26 @@ class LoopRow:
         return self.recorder is not None and self.number in self.recorder.rows
 
     @property
-    def feeds_last(self) -> bool:
-        """Whether its newest token is to be fed."""
+    def feeds_newest(self) -> bool:
+        """Whether the newest token of the row is to be fed."""
         return not self.is_done or (self.states is not None and bool(self.pending and self.answer.tokens))
 
     @property
     def needs_forward(self) -> bool:
-        """Whether it takes part in the next forward."""
-        return not self.is_closed and (self.num_unrecorded > 0 or self.feeds_last)
+        """Whether the row takes part in the next forward."""
+        return not self.is_closed and (self.num_unrecorded > 0 or self.feeds_newest)
 
     @property
     def num_columns(self) -> int:
-        """The columns of the logits that it needs."""
-        if self.is_done and self.feeds_last:
+        """The number of columns of the logits (positions, each of one fed token) that the row needs."""
+        if self.is_done and self.feeds_newest:
             return max(self.num_unrecorded + 1, min(2, len(self.pending)))
         return self.num_unrecorded + (not self.is_done) + len(self.draft.tokens)
 
     @property
     def chunk(self) -> list[int]:
         """The tokens to feed: a row that is done needs logits only for its unrecorded tokens, so not its last one."""
-        return self.pending + self.draft.tokens if self.feeds_last else self.pending[:-1]
+        return self.pending + self.draft.tokens if self.feeds_newest else self.pending[:-1]
 
     def take_forced(self) -> list[int]:
         """Commit the tokens that are forced next, and return them."""

@@ -22,10 +22,10 @@ _MARGIN = 32
 
 @dataclass(eq=False)
 class Places:
-    """The ``active`` rows, of which number ``i`` has row ``i`` of ``cache``, and the rows ``waiting``, in their order.
+    """The rows of a loop: the ``active`` rows are in the cache, the ``waiting`` rows are not, and get places in order.
 
-    Rows with the same prompt share one place until the prompt is in the cache: the first row holds it, the others are
-    its ``twins``.
+    ``active[i]`` has row ``i`` of ``cache``.  Rows with the same prompt share one place until the prompt is in the
+    cache: the first row is the holder of the place, and the other rows are its ``twins``.
     """
 
     cache: KVCache
@@ -35,14 +35,14 @@ class Places:
     num_taken_out: int = 0  #: rows that were taken out for lack of room, to go on later
 
     def add(self, rows: Sequence[LoopRow]) -> None:
-        """Let rows wait; of those that are fed the same tokens only the first one, with the others as its twins."""
+        """Append rows to ``waiting``; of rows that feed the same tokens only one, which holds the others as twins."""
         rows_by_tokens: dict[tuple[int, ...], list[LoopRow]] = {}
         for row in rows:
-            rows_by_tokens.setdefault(tuple(row.chunk), []).append(row)
+            rows_by_tokens.setdefault(tuple(row.chunk), []).append(row)  # ``pending`` and a draft
         for alike in rows_by_tokens.values():
-            chats = frozenset(row.chat for row in alike)
+            chats = frozenset(row.chat for row in alike)  # the conversations of holder and twins
             for row in alike:
-                row.chats, row.is_filling, row.fed_last_at_first = chats, True, row.feeds_last
+                row.chats, row.is_filling, row.fed_newest_when_added = chats, True, row.feeds_newest
             alike[0].twins = alike[1:]
             self.waiting.append(alike[0])
 
@@ -60,16 +60,17 @@ class Places:
         for holder in holders:
             removed += [row for row in (holder, *holder.twins) if not row.needs_forward]
             twins = [twin for twin in holder.twins if twin.needs_forward]
-            holder.twins = [twin for twin in twins if twin.feeds_last == twin.fed_last_at_first]
-            # A twin that has failed is fed one token less than its holder: it goes on with a place of its own.
+            holder.twins = [twin for twin in twins if twin.feeds_newest == twin.fed_newest_when_added]
+            # A twin that has failed does not need its newest token, so the twin waits for a place of its own.
             self.waiting.extendleft(twin for twin in twins if twin not in holder.twins)
-            if holder.twins and (not holder.needs_forward or holder.feeds_last != holder.fed_last_at_first):
+            if holder.twins and (not holder.needs_forward or holder.feeds_newest != holder.fed_newest_when_added):
                 next_holder, *next_holder.twins = holder.twins
                 holder.twins = ()
                 self.waiting.appendleft(next_holder)
         return removed
 
     def _keep(self, place: int, *, is_last: bool = True) -> None:
+        """Offer the cache row of a place to the pool of kept rows; without ``row.reuse`` nothing is kept."""
         row = self.active[place]
         if row.reuse is not None:
             row.reuse.keep(self.cache, place, row.chats, is_last=is_last)
@@ -90,9 +91,9 @@ class Places:
         return sum(len(ids) + len(row.pending) for ids, row in zip(self.cache.ids, self.active, strict=True))
 
     def admit(self) -> None:
-        """Give places to waiting rows, each with the longest prefix that a kept or running row has of it.
+        """Give places to waiting rows; each begins with the longest prefix that it shares with a kept or running row.
 
-        Only rows that the next forward feeds get places: for later ones the cache may then hold longer prefixes.
+        A row gets a place only when the next forward feeds it: a row that waits longer may find a longer prefix.
         """
         max_prompt_tokens, used = self._prompt_tokens(), self._used()
         backlog = sum(len(row.pending) for row in self.active if row.is_filling)
@@ -121,7 +122,7 @@ class Places:
                 alike.cached = min(size, row.answer.prompt_tokens)
 
     def _follows(self, row: LoopRow, chosen: Sequence[LoopRow]) -> bool:
-        """Whether another row's prompt, once fed, gives ``row`` a prefix longer by more than the margin than now."""
+        """Whether a row that is still being fed will share over ``_MARGIN`` tokens more with ``row`` than now."""
         reuse, wanted = row.reuse, row.chunk
         filling = [(other, ids) for other, ids in zip(self.active, self.cache.ids, strict=False) if other.is_filling]
         for other, ids in (*filling, *((other, []) for other in chosen)):
@@ -132,11 +133,12 @@ class Places:
         return False
 
     def _prefix(self, row: LoopRow) -> tuple[TakenRow, int] | None:
-        """Return a kept or running row with the longest prefix of what ``row`` is to be fed, and its length."""
+        """Return the kept or running row that shares the longest prefix with ``row``, and the length of this prefix."""
         reuse = row.reuse
         if reuse is None:
             return None
         wanted = row.chunk[: -max(1, row.num_columns, *(twin.num_columns for twin in row.twins))]
+        # An `AppendKV` cannot drop tokens: it can use a kept row only if the whole kept row is a prefix.
         prefix = reuse.prefix(wanted, is_whole=isinstance(self.cache, AppendKV))
         sizes = [
             num_common(ids, wanted) if reuse.shares_with(other.reuse) else 0
@@ -155,14 +157,14 @@ class Places:
         return self.capacity.prompt_tokens(running, self.cache.num_columns)
 
     def piece_sizes(self) -> list[int | None]:
-        """Return how many tokens the next forward feeds of each active row; None: all, and its logits are read."""
+        """Return how many tokens of each active row the next forward feeds; None: all, and their logits are read."""
         num_left = self._prompt_tokens()
         sizes: list[int | None] = []
         for row in self.active:
             size: int | None = None
             if row.is_filling:
                 num_columns = _num_columns(row) - len(row.draft.tokens)
-                num_pending = len(row.pending) - (not row.feeds_last)
+                num_pending = len(row.pending) - (not row.feeds_newest)
                 if not num_left or num_pending > max(num_left, num_columns):
                     size = min(num_left, num_pending - num_columns)
                 num_left -= min(num_left, num_pending if size is None else size)
@@ -187,7 +189,8 @@ class Places:
             ready.append(i)
             row.forwards += 1
             if row.is_filling and isinstance(cache, AppendKV):
-                # It cannot be cropped later, and the next turn may spell the answer otherwise.
+                # Keep the row as it is after the prompt: the tokens of the answer cannot be removed from it later,
+                # and the prompt of the next turn may hold the answer in other tokens.
                 self._keep(i, is_last=False)
             row.is_filling = False
             for twin in row.twins:
@@ -205,5 +208,5 @@ class Places:
 
 
 def _num_columns(holder: LoopRow) -> int:
-    """The columns of the logits that a row or one of its twins needs."""
+    """The largest number of columns of the logits that a holder or one of its twins needs."""
     return max(row.num_columns for row in (holder, *holder.twins))

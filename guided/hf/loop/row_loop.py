@@ -26,7 +26,7 @@ from guided.hf.loop.row_masks import RowMasks
 from guided.hf.loop.sampling import adjust, choose
 from guided.hf.masks.logits_check import not_numbers
 from guided.hf.masks.transfer import on_device
-from guided.rows.alone import alone, together
+from guided.rows.alone import attempt, together
 from special_tokens.errors import ModelError
 
 __all__ = ["RowLoop", "Step"]
@@ -191,7 +191,7 @@ class RowLoop:
         ready, active = self._ready, [self._active[i] for i in self._ready]
         shown = [(len(self.cache.ids[i]), self._active[i].num_columns) for i in ready]
         for row in active:
-            row.column = logits.shape[1] - row.feeds_last - len(row.draft.tokens)
+            row.column = logits.shape[1] - row.feeds_newest - len(row.draft.tokens)
             row.num_right = 0
         places = ready
         while places:
@@ -227,7 +227,7 @@ class RowLoop:
         if row.draft.guesses and row.drafts is not None:
             num_accepted = sum(guess.at < row.num_right for guess in row.draft.guesses)
             row.accepted += num_accepted
-            alone(row.answer.fail, None, row.drafts.learn, row.number, row.draft, num_accepted)
+            attempt(row.answer.fail, None, row.drafts.learn, row.number, row.draft, num_accepted)
             row.draft = Draft()
 
     def _advance(self, logits: torch.Tensor, places: Sequence[int], step: Step) -> None:
@@ -272,7 +272,7 @@ class RowLoop:
             if size and row.recorder is not None:
                 columns = logits[i, row.column - size : row.column]
                 new = row.pending[-size:]
-                alone(row.answer.fail, None, row.recorder.record_forced, row.number, columns.float(), new)
+                attempt(row.answer.fail, None, row.recorder.record_forced, row.number, columns.float(), new)
             row.num_unrecorded = 0
 
     def _processed(self, scores: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from grammars.regular.syntax.rust import language
-from grammars.tool_calls.arguments.raw_text import ended
+from grammars.tool_calls.arguments.raw_text import text_until
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import seq
 from grammars.tree.nodes import token as marker_token
@@ -46,7 +46,7 @@ def test_text_ends_where_its_end_is_first_written(engine: Engine, seed: int) -> 
     chance = random.Random(seed)
     head, pattern = chance.choice(HEADS), chance.choice(PATTERNS)
     marker = min(set(engine.tokens.marker_ids) - set(engine.tokens.end_ids))
-    node = seq(ended(language(pattern), head, Markers(engine.tokens)), marker_token(marker, "marker"))
+    node = seq(text_until(language(pattern), head, Markers(engine.tokens)), marker_token(marker, "marker"))
     begin = llguidance.LLMatcher(engine.ll_tokenizer, llguidance.LLMatcher.grammar_from_lark(render(node).lark()))
     assert not begin.is_error(), begin.get_error()
     for _ in range(12):
