@@ -284,7 +284,9 @@ class RowSequence:
 
     def _fail(self, raised: BaseException, refused: int | None = None) -> None:
         error = row_error(raised, self.row, self.num_tokens)
-        error.hint = error.hint or f"row {self.row}; the other rows are not touched"
+        where = f"row {self.row}; the other rows are not touched"
+        if where not in (error.hint or ""):
+            error.hint = f"{error.hint}; {where}" if error.hint else where
         self.error = error
         self._refused = refused if isinstance(error, TokenRefused) else None
         # Searches and drafts try tokens that are refused all the time; that is not a failure.

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from guided.bitmask import from_ids
 from guided.engine.engine import Engine
-from guided.rows.alone import contained
+from guided.rows.alone import row_error
 from guided.rows.making import make_row
 from guided.rows.report import RowReport
 from guided.rows.sequence import RowSequence
@@ -139,7 +139,7 @@ class RowGrammar:
             self._row.restart()
 
     def _fail(self, raised: BaseException) -> None:
-        self._error = self._error or contained(raised, 0, self._num_read)
+        self._error = self._error or row_error(raised, 0, self._num_read)
 
 
 def grammar_of(request: EngineRequest, engine: Engine, *, most_drafts: int = 0) -> RowGrammar:
@@ -149,7 +149,7 @@ def grammar_of(request: EngineRequest, engine: Engine, *, most_drafts: int = 0) 
         begin = begin_of(plan, request.prompt_token_ids or (), engine)
         row = make_row(plan, engine, begin=begin, max_tokens=request.max_tokens, budget=budget, lands_in_masks=True)
     except Exception as error:
-        return RowGrammar(request, engine, error=contained(error, 0, 0))
+        return RowGrammar(request, engine, error=row_error(error, 0, 0))
     if isinstance(row, RowSequence):
         return RowGrammar(request, engine, row, most_drafts=most_drafts)
     return RowGrammar(request, engine, error=row.error if row is not None else None)
