@@ -24,7 +24,7 @@ from benchmarks.json_schema_tables import table  # noqa: E402
 from grammars.compose.compose import Parts, compose  # noqa: E402
 from guided.bitmask import allocate_bitmask  # noqa: E402
 from guided.embedded import model_folder  # noqa: E402
-from guided.hf.model.vocabulary import engine_of  # noqa: E402
+from guided.hf.model.vocabulary import context_of  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 
 VALUES: list[tuple[str, Any]] = [("integer", 12), ("string", "some text"), ("boolean", True)]
@@ -56,7 +56,8 @@ def times(engine: Any, format: Any, keys: list[str], order: Literal["any", "sche
 
 
 def main() -> None:
-    engine, format = engine_of(model_folder(weights=False))
+    context = context_of(model_folder(weights=False))
+    engine, format = context.engine, context.format
     rows = []
     for count in (2, 12, 63):
         for order in ("schema", "any"):

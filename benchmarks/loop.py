@@ -58,7 +58,7 @@ from guided.hf.cache.kv_cache import RowKV  # noqa: E402
 from guided.hf.cache.self_test import Abilities  # noqa: E402
 from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 from guided.hf.loop import prepare  # noqa: E402
-from guided.hf.model.vocabulary import engine_of  # noqa: E402
+from guided.hf.model.vocabulary import context_of  # noqa: E402
 from guided.rows.sequence import RowSequence  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
 from tests.judges.allocations import bytes_per_token  # noqa: E402
@@ -243,7 +243,7 @@ def truth_rows(vocabularies: Sequence[str], limit: int) -> list[tuple[str, ...]]
     """Return rows: syntax, then forwards per token for each vocabulary if the model writes the right call."""
     cases = [case for category in CATEGORIES for case in load_cases(category, limit)]
     rows: list[tuple[str, ...]] = []
-    engines = [engine_of(name)[0] for name in vocabularies]
+    engines = [context_of(name).engine for name in vocabularies]
     for name, form in FORMS.items():
         shares = []
         for engine in engines:

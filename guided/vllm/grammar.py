@@ -77,8 +77,9 @@ class RowGrammar:
         except BaseException as error:
             self._fail(error)
             mask = self._end
-        words[: len(mask)] = mask
-        words[len(mask) :] = 0
+        size = min(len(mask), len(words))  # either may hold padding of the model's logits
+        words[:size] = mask[:size]
+        words[size:] = 0
 
     def _mask(self) -> Words:
         row = self._open
@@ -103,11 +104,18 @@ class RowGrammar:
             return True  # drafts, which were validated: they are taken back, and a row that failed says so then
         failure = self._error or (self._row.error if self._row is not None else None)
         if failure is not None or self._request.is_finished():
-            report = self._row.report() if self._row is not None else RowReport()
-            self._request.stop_reason = report_text(replace(report, error=failure))
+            self._request.stop_reason = self._report(failure)
         if failure is not None:
             log.error("request %s: %s", request_id, failure)
         return failure is None
+
+    def _report(self, failure: GuidedError | None) -> str:
+        """Return what the reader has to know of the row; without its counters, if these cannot be had."""
+        try:
+            report = self._row.report() if self._row is not None else RowReport()
+            return report_text(replace(report, error=failure))
+        except Exception as error:
+            return report_text(RowReport(error=failure or row_error(error, 0, self._num_read)))
 
     def validate_tokens(self, tokens: Sequence[int]) -> list[int]:
         """Return the drafts that are looked at: the legal ones among ``tokens``, or a forced run that is longer."""

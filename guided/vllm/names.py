@@ -32,8 +32,8 @@ __all__ = [
     "tokenizer_of",
 ]
 
-#: The versions that were tried: from the first one on, and below the second.
-_OLDEST, _TOO_NEW = (0, 29), (0, 33)
+#: The releases that were tried; 0.31 cannot be installed next to the transformers that guided needs.
+_TRIED = ((0, 29), (0, 30), (0, 32))
 
 
 class UnsupportedVllm(GuidedError, ImportError):
@@ -41,7 +41,7 @@ class UnsupportedVllm(GuidedError, ImportError):
 
 
 def _unsupported(why: str) -> UnsupportedVllm:
-    tried = " up to ".join(".".join(map(str, version)) for version in (_OLDEST, (_TOO_NEW[0], _TOO_NEW[1] - 1)))
+    tried = " or ".join(".".join(map(str, version)) for version in _TRIED)
     hint = "set VLLM_PLUGINS= to start vLLM without guided"
     return UnsupportedVllm(why, place=f"vllm {installed}", expected=f"a release of {tried}", hint=hint)
 
@@ -99,9 +99,9 @@ _METHODS = {"accept_tokens", "validate_tokens", "rollback", "fill_bitmask", "is_
 
 
 def check_version(version: str = installed) -> None:
-    """Raise `UnsupportedVllm` for a version outside those that were tried."""
+    """Raise `UnsupportedVllm` for a release other than those that were tried."""
     numbers = version.split(".")[:2]
-    if not all(map(str.isdecimal, numbers)) or not _OLDEST <= tuple(map(int, numbers)) < _TOO_NEW:
+    if not all(map(str.isdecimal, numbers)) or tuple(map(int, numbers)) not in _TRIED:
         raise _unsupported("guided was not tried with this version")
 
 

@@ -29,7 +29,7 @@ def test_a_processor_that_is_shown_packed_tokens_refuses(tiny_guide: Any) -> Non
     inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
     processor = generate_kwargs(tiny_guide.context, inputs, plans)["logits_processor"][0]
     assert processor.supports_continuous_batching is False
-    with pytest.raises(PlanError, match="needs the history of every row"):
+    with pytest.raises(PlanError, match="does not show the history of every row"):
         processor(torch.tensor([5, 6]), torch.zeros(2, tiny_guide.engine.vocab_size))
 
 
