@@ -73,9 +73,9 @@ def load(*, progress: Progress | None = None) -> tuple[Any, Any]:
 def model_folder(*, progress: Progress | None = None, weights: bool = True) -> Path:
     """Return the folder of the converted model; convert first if it is missing or incomplete.
 
-    ``weights=False`` does not verify the checksum of the weights, which takes most of the time (half a gigabyte is
-    read).  If two processes start at once, one converts and the other waits.  Raises `EmbeddedModelError` if the
-    package is missing, or if the cache folder is not writable.
+    ``weights=False`` skips the checksum of the weights: to read half a gigabyte for it takes most of the time.  If two
+    processes start at once, one converts and the other waits.  Raises `EmbeddedModelError` if the package is missing,
+    or if the cache folder is not writable.
     """
     say = progress or (lambda text: print(text, file=sys.stderr, flush=True))
     source = _source()

@@ -104,7 +104,7 @@ class Answer:
         return seq(self.markers.node(self.content.start), node, closing, self.end(RegionName.RESPONSE))
 
     def _calls_at_once(self) -> Node:
-        """Calls without text before them, which the family writes after ``gap_without_text`` instead of ``gap``."""
+        """Calls without text before them.  The white space may be another than between text and calls."""
         assert self.section is not None
         gap = self.markers.node(self.section.form.gap_without_text)
         return seq(gap, self.section.node, self.end(RegionName.TOOL_CALLS))
@@ -163,7 +163,7 @@ class Answer:
         yield from (seq(text, self._calls_after(opening)) for opening, text in self._leads(triggers.mixed, literal))
 
     def _text_then_calls(self, openings: Sequence[str]) -> Iterable[Node]:
-        """Text in the answer's own frame, then calls; an opening is the gap between both and the start of a call."""
+        """Text in the answer's own frame, then calls; an opening is the gap, followed by the start of a call."""
         assert self.section is not None
         gap = self.section.form.gap
         if not openings:
@@ -173,7 +173,7 @@ class Answer:
 
     def _leads(self, mixed: Sequence[str], literal: Sequence[str]) -> Iterable[tuple[str, Node]]:
         """Yield, for each trigger, the characters that it begins with, and the grammar of text that ends with them."""
-        for trigger in mixed:  # its token ends the text, so the text before may contain its first characters
+        for trigger in mixed:  # only its token ends the text, which may contain the characters before this token
             opening = self._first_characters(trigger)
             yield opening, Lexeme("lead", seq(self._text_without(literal), Text(opening)))
         for trigger in literal:
@@ -183,7 +183,7 @@ class Answer:
             yield trigger, seq(tagged, Until("lead", self._text_without(others), Text(trigger)))
 
     def _opened(self, space: str, trigger: str) -> Node:
-        """Calls that open with characters, where text is allowed too."""
+        """Calls that open with characters, in an answer that may also be text."""
         # White space and opening are one lexeme.  As two, each would be shorter than the lexeme of free text, and the
         # engine takes the longest lexeme.
         opening = self._first_characters(trigger)

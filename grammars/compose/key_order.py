@@ -23,7 +23,7 @@ _SINGLES = ("items", "additionalProperties", "if", "then", "else")
 def in_order(schema: Any, spelling: Spelling, constraint: JsonSchema) -> tuple[Any, Spelling]:
     """Return the schema with its keys reordered, and ``spelling`` (the JSON formatting) with other separators.
 
-    ``constraint`` asks for both.  The separators "family" are those of the family, which ``spelling`` already has.
+    ``constraint`` asks for both.  The separators "family" are those of ``spelling``, as the model's family writes.
     With ``any_order`` the model may write the keys of each object in any order.  Raises `RequestError` for a wrong
     order, for wrong separators, and for a key that no object of the schema lists.
     """

@@ -61,8 +61,8 @@ class _Pointed(Protocol):
 def check_deadline(place: _Pointed | None = None) -> None:
     """Raise `SchemaError` past the deadline of the thread (`grammars.limits.deadline`).
 
-    The error is not the subclass `Overrun`, after which the schema is translated again, more coarsely: what a plan
-    enforces must not depend on how busy the machine is.
+    After an `Overrun`, a subclass, the schema is translated again, more coarsely.  A deadline raises none, because
+    what a plan enforces must not depend on how busy the machine is.
     """
     if is_late():
         raise SchemaError(

@@ -103,7 +103,7 @@ def _in_format(
                 yield from _in_format(element, before, seen)
                 before = _last_text(element)
         case {"content": content}:
-            for text in dict.fromkeys((before, _last_text(content))):  # a second ``content`` follows the first
+            for text in dict.fromkeys((before, _last_text(content))):  # where ``content`` repeats
                 yield from _in_format(content, text, seen)
 
 

@@ -23,7 +23,7 @@ class UnguidedSequence:
     """
 
     is_guided = False
-    ends_by_id = False  #: whether nothing but an end token of a plan ends the row
+    ends_by_id = False  #: whether only an end token of a plan ends the row; here a stop does
     error: GuidedError | None = None
     overridden = rescued = 0  #: counters of `guided.engine.counters.Guidance`, which stay 0 without a mask
     on_error = "end"

@@ -91,7 +91,7 @@ def heal(ids: Sequence[int], plan: RowPlan, engine: Engine) -> tuple[list[int], 
         if token in engine.tokens.added:
             break
         tail = engine.token_bytes(token) + tail
-        # The NUL byte skips the token that equals `tail`: `at` is the first token that may be longer and begin with it.
+        # Tokens that begin with `tail` follow it in the sorted list.  The NUL byte skips the token that equals `tail`.
         at = bisect_left(vocabulary, tail + b"\0")
         if at < len(vocabulary) and vocabulary[at].startswith(tail):
             num_removed = n
@@ -105,7 +105,7 @@ def heal(ids: Sequence[int], plan: RowPlan, engine: Engine) -> tuple[list[int], 
 
 
 def _sorted_tokens(engine: Engine) -> list[bytes]:
-    """The bytes of all tokens but `marker_ids`, sorted; these are the tokens of ``added`` that are never text."""
+    """The bytes of all tokens, sorted, without those of `marker_ids`: added tokens that are never text."""
     markers = engine.tokens.marker_ids
     return sorted({engine.token_bytes(i) for i in range(engine.vocab_size) if i not in markers})
 

@@ -22,7 +22,7 @@ _MARGIN = 32
 
 @dataclass(eq=False)
 class Places:
-    """The rows of a loop: the ``active`` rows are in the cache, the ``waiting`` rows are not, and get places in order.
+    """The rows of a loop: ``active`` rows are in the cache, ``waiting`` rows get places there in order of arrival.
 
     ``active[i]`` has row ``i`` of ``cache``.  Rows with the same prompt share one place until the prompt is in the
     cache: the first row is the holder of the place, and the other rows are its ``twins``.
@@ -35,10 +35,10 @@ class Places:
     num_taken_out: int = 0  #: rows that were taken out for lack of room, to go on later
 
     def add(self, rows: Sequence[LoopRow]) -> None:
-        """Append rows to ``waiting``; of rows that feed the same tokens only one, which holds the others as twins."""
+        """Append rows to ``waiting``.  Rows that feed the same tokens wait as one row, with the others as twins."""
         rows_by_tokens: dict[tuple[int, ...], list[LoopRow]] = {}
         for row in rows:
-            rows_by_tokens.setdefault(tuple(row.chunk), []).append(row)  # ``pending`` and a draft
+            rows_by_tokens.setdefault(tuple(row.chunk), []).append(row)  # a chunk is what is pending, and a draft
         for alike in rows_by_tokens.values():
             chats = frozenset(row.chat for row in alike)  # the conversations of holder and twins
             for row in alike:
@@ -61,7 +61,8 @@ class Places:
             removed += [row for row in (holder, *holder.twins) if not row.needs_forward]
             twins = [twin for twin in holder.twins if twin.needs_forward]
             holder.twins = [twin for twin in twins if twin.feeds_newest == twin.fed_newest_when_added]
-            # A twin that has failed does not need its newest token, so the twin waits for a place of its own.
+            # The newest token of a row that has failed is not fed any more: such a twin no longer feeds what its holder
+            # feeds, and waits for a place of its own.
             self.waiting.extendleft(twin for twin in twins if twin not in holder.twins)
             if holder.twins and (not holder.needs_forward or holder.feeds_newest != holder.fed_newest_when_added):
                 next_holder, *next_holder.twins = holder.twins
@@ -93,7 +94,7 @@ class Places:
     def admit(self) -> None:
         """Give places to waiting rows; each begins with the longest prefix that it shares with a kept or running row.
 
-        A row gets a place only when the next forward feeds it: a row that waits longer may find a longer prefix.
+        A row gets a place only when the next forward feeds it, because the cache may hold a longer prefix of it later.
         """
         max_prompt_tokens, used = self._prompt_tokens(), self._used()
         backlog = sum(len(row.pending) for row in self.active if row.is_filling)
@@ -122,7 +123,7 @@ class Places:
                 alike.cached = min(size, row.answer.prompt_tokens)
 
     def _follows(self, row: LoopRow, chosen: Sequence[LoopRow]) -> bool:
-        """Whether a row that is still being fed will share over ``_MARGIN`` tokens more with ``row`` than now."""
+        """Whether ``row`` should wait: one that is being fed will soon share ``_MARGIN`` more tokens with it."""
         reuse, wanted = row.reuse, row.chunk
         filling = [(other, ids) for other, ids in zip(self.active, self.cache.ids, strict=False) if other.is_filling]
         for other, ids in (*filling, *((other, []) for other in chosen)):
@@ -157,7 +158,7 @@ class Places:
         return self.capacity.prompt_tokens(running, self.cache.num_columns)
 
     def piece_sizes(self) -> list[int | None]:
-        """Return how many tokens of each active row the next forward feeds; None: all, and their logits are read."""
+        """Return how many tokens of each active row the next forward feeds; None for a row whose last token is fed."""
         num_left = self._prompt_tokens()
         sizes: list[int | None] = []
         for row in self.active:
