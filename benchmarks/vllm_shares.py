@@ -166,12 +166,12 @@ def gaps_table(_: tuple[int, ...]) -> None:
                 response = live.post({**body, "structured_outputs": {"grammar": COSTLY.format(seed=os.getpid())}})
                 said[0] = f"{response.status_code} after {time.perf_counter() - began:.1f} s"
 
-            beside = threading.Thread(target=costly)
+            compiling = threading.Thread(target=costly)
             if name != "alone":
-                beside.start()
+                compiling.start()
             found = gaps(live.address)
-            if beside.ident is not None:
-                beside.join()
+            if compiling.ident is not None:
+                compiling.join()
             print(
                 f"| {name} | {1000 * found[len(found) // 2]:.0f} ms | {1000 * found[-1]:.0f} ms | {said[0]} |",
                 flush=True,

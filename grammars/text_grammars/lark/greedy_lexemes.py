@@ -249,12 +249,12 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     after: dict[int, Regular] = {}
     try:
         work.spend(len(analysis.lexemes))
-        for short, beside in _together(analysis, language_of, work).items():
+        for short, neighbours in _together(analysis, language_of, work).items():
             bits = analysis.followers.get(short, 0)
             if bits not in after:
                 work.spend(bits.bit_count())
                 after[bits] = alt(*(language_of(i) for i in set_bits(bits) if i))
-            for long in set_bits(beside):
+            for long in set_bits(neighbours):
                 work.spend(10)
                 if analysis.lexemes[long] not in swallowing and _can_swallow(
                     language_of(short), language_of(long), after[bits], work
