@@ -153,11 +153,13 @@ def test_what_the_lexer_loses_is_reported(engine: Engine, source: str, lost: tup
 COMMENTS = {
     'start: N ("-" N)*\nN: /[0-9]+/\n%ignore " "\n%ignore /--[^\\n]*/': ["1-2", "1 - 2", "1 -2", "1 - 2 --c", "1 --c"],
     'start: N ("/" N)*\nN: /[0-9]+/\n%ignore /\\s+/\n%ignore /\\/\\/[^\\n]*/': ["1/2", "1 / 2", " 1 //c\n / 2"],
+    'start: N ("-" N)*\nN: /[0-9]+/\n%ignore /--[^\\n]*\\n/': ["1--c\n-2", "1--c\n--d\n-2"],
+    'start: N ("-" N)*\nN: /[0-9]+/\n%ignore / +/\n%ignore /--[^\\n]*\\n/': ["1 --c\n-2", "1  -  2"],
 }
 
 
 @pytest.mark.parametrize(("source", "texts"), COMMENTS.items())
-def test_an_operator_that_begins_like_a_comment_may_follow_a_blank(
+def test_an_operator_that_begins_like_a_comment_may_follow_what_is_ignored(
     engine: Engine, source: str, texts: list[str]
 ) -> None:
     plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))

@@ -78,11 +78,12 @@ class _LarkWriter:
             alias = f" -> {imported.alias}" if imported.alias != imported.name else ""
             lines.append(f"%import common.{imported.name}{alias}")
         if self.skip:
-            # each is a lexeme of its own: in one for all, a "-" after a blank would be the beginning of a "--" comment
+            # each text is a lexeme of its own: in one for several, a "-" after a blank, or after the end of a "--"
+            # comment, would be the beginning of the next comment
             names = [f"{self.skip.upper()}_{i}" for i in range(len(self.source.ignores))]
-            lines.append(f"{self.skip}: ({' | '.join(names)}){'*' if names[1:] else '?'}")
+            lines.append(f"{self.skip}: ({' | '.join(names)})*")
             bodies = (self.expr(ignore.body, _SEQ, lexeme=True) for ignore in self.source.ignores)
-            lines += [f"{name}: ({body})+" for name, body in zip(names, bodies, strict=True)]
+            lines += [f"{name}: {body}" for name, body in zip(names, bodies, strict=True)]
             lines.insert(0, f"start: {self.skip} {self.begin}")
         return "\n".join(lines) + "\n"
 
