@@ -64,12 +64,7 @@ REFUSED = {
     'start: a\na: F "," F | "(" a ")"\nF: /[a-z,]+/': (2, 4, "no text ends this grammar: F can never end"),
     'start: A B\nA: /.*/\nB: "b"': (1, 8, "A can never end"),
     'start: A "b" A\nA: /.*/': (1, 8, "A can never end"),
-    # an option that an answer cannot leave; where one character alone goes on, the engine would hang there
-    'start: F "," F | "x"\nF: /".*"/': (1, 8, "F can never end"),
-    'start: (F ",")* "g" | F\nF: /".*"/': (1, 9, "F can never end"),
-    'start: a | "x" F\na: F "," F\nF: /".*"/': (2, 4, "F can never end"),
-    'start: A "b" | "1"\nA: /[a-z]+/': (1, 8, "A can never end"),
-    'start: F "," F | F\nF: /[a-z,]+/': (1, 8, "F can never end"),
+    # an option in which one character alone goes on: the engine would follow it for ever
     'start: "x" | "y" /c+/ "c"': (1, 18, "/c+/ can never end"),
     'start: "b" | "a" WS " x"\nWS: / +/': (1, 18, "WS can never end"),
     'start: x x "b"\nx: /c+/': (2, 4, "no text ends this grammar: /c+/ can never end"),
@@ -88,9 +83,38 @@ def test_what_no_mask_could_write_is_refused_with_its_place(
     assert ("no text" in str(raised.value)) == ("no text" in error[2])
 
 
+#: Grammars, the place at which a lexeme can never end, a text that the rules alone allow there, and one elsewhere.
+DEAD_PLACES = {
+    'start: F "," F | "x"\nF: /".*"/': ((1, 8), '"a","b"', "x"),
+    'start: (F ",")* "g" | F\nF: /".*"/': ((1, 9), '"a",g', '"a","b"'),
+    'start: a | "x" F\na: F "," F\nF: /".*"/': ((2, 4), '"a","b"', 'x"a"'),
+    'start: A "b" | "1" A\nA: /[a-z]+/': ((1, 8), "ab", "1a"),
+    'start: A "b" | "1"\nA: /[a-z]+/': ((1, 8), "ab", "1"),
+    'start: word word "b" | word\nword: /[a-z]+/': ((2, 7), "aab2", "aab"),
+}
+
+
+@pytest.mark.parametrize(("source", "dead"), DEAD_PLACES.items())
+def test_a_place_that_no_text_leaves_is_reported_where_another_way_is_left(
+    engine: Engine, source: str, dead: tuple[tuple[int, int], str, str]
+) -> None:
+    (line, column), lost, kept = dead
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    assert plan.response
+    assert f"at line {line}, column {column} it can never end" in plan.response.report.narrowed[0].reason
+    assert accepts(plan, engine, kept + END)
+    assert not accepts(plan, engine, lost + END)
+
+
 @pytest.mark.parametrize(
     "source",
-    ['start: F ("," F)*\nF: /[a-z,]+/', 'start: r "b"\nr[lazy]: /a.*?b/', "start: /[*]?x+/", r"start: /\*\??/"],
+    [
+        'start: F "," F | F\nF: /[a-z,]+/',
+        "start: D | D D\nD: /[0-9]+/",
+        'start: r "b"\nr[lazy]: /a.*?b/',
+        "start: /[*]?x+/",
+        r"start: /\*\??/",
+    ],
 )
 def test_what_has_a_text_is_planned(engine: Engine, source: str) -> None:
     engine.prepare(plan := plan_of(engine, PLAIN, response_format=guided.Lark(source)), plan.entries[0].name)
@@ -215,6 +239,8 @@ CUSTOM = {"type": "grammar", "grammar": {"syntax": "lark", "definition": DEAD_OP
     ],
     ids=["effort", "custom tool"],
 )
-def test_an_option_that_never_ends_is_refused_elsewhere_too(engine: Engine, parts: dict[str, object]) -> None:
+def test_an_option_that_never_ends_is_refused_where_no_report_names_it(
+    engine: Engine, parts: dict[str, object]
+) -> None:
     with pytest.raises(guided.GrammarError, match="line 1, column .*: A can never end"):
         plan_of(engine, **parts)

@@ -10,7 +10,7 @@ from grammars.json_schema.build import DEFAULT_SPELLING, Outcome, Policy, Report
 from grammars.regular.languages import Regular
 from grammars.text_grammars.lark.ast import LarkGrammar
 from grammars.text_grammars.lark.check import check, check_size
-from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, endless_lexemes
+from grammars.text_grammars.lark.greedy_lexemes import EndlessLexeme, LexemeLanguages, endless_lexemes
 from grammars.text_grammars.lark.lost_texts import lost_texts
 from grammars.text_grammars.lark.parser import parse
 from grammars.text_grammars.lark.write import WriteOptions, write
@@ -54,16 +54,20 @@ def client_grammar(
         if trusted:
             return ClientGrammar(text)
         check(source, references=references)
-        check_ends(source)
+        endless = check_ends(source)
         schemas = SchemaTexts(spelling, policy)
         lark = write(source, WriteOptions(schemas.text))
-        return ClientGrammar(lark, SchemaReport((*_lost_rows(source), *schemas.rows)))
+        return ClientGrammar(lark, SchemaReport((*_lexer_rows(source, endless), *schemas.rows)))
     except GrammarError as error:
         raise located(error, place) from None
 
 
-def _lost_rows(source: LarkGrammar) -> Iterator[ReportRow]:
-    """Yield a row for each two lexemes of which the lexer reads one too far."""
+def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[ReportRow]:
+    """Yield a row for each place where a lexeme cannot end, and for each two of which the lexer reads one too far."""
+    for lexeme in endless[:_MAX_ROWS]:
+        line, column = lexeme.at
+        reason = f"at line {line}, column {column} it can never end: all that may follow it there continues it"
+        yield ReportRow("", lexeme.shown, Outcome.NARROWED, reason)
     for lost in lost_texts(source)[:_MAX_ROWS]:
         reason = f"{lost.follower} cannot always follow {lost.short}: the lexer goes on with {lost.long}, and not back"
         reason += "; write a lexeme that ends earlier, or [suffix=...]"
@@ -81,11 +85,12 @@ def parse_source(text: Any) -> LarkGrammar:
         raise GrammarError("the grammar is nested too deeply", hint="name the inner parts") from None
 
 
-def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> None:
-    """Raise `GrammarError` for a lexeme that nothing can follow at its place, and for a lazy one that may be empty.
+def check_ends(source: LarkGrammar, *, then: Regular | None = None, every_option: bool = False) -> list[EndlessLexeme]:
+    """Raise `GrammarError` for a lexeme that nothing can follow, and for a lazy one that may be empty.
 
-    Also where another option is left: an answer that has chosen this one never ends, and where one character alone
-    goes on, the engine looks for the end of what is forced for ever.  ``then`` is the text after the grammar.
+    Return those that nothing can follow at one place, while another option is left.  These are refused as well where
+    one character alone goes on, since the engine looks for the end of what is forced for ever, and with
+    ``every_option``, where no report could name them.  ``then`` is the text after the grammar.
     """
     languages = LexemeLanguages(source)
     for rule in source.definitions:
@@ -98,14 +103,17 @@ def check_ends(source: LarkGrammar, *, then: Regular | None = None) -> None:
                 expected="at least one character",
                 hint="put what ends it into the rule, or use suffix=",
             )
-    for lexeme in endless_lexemes(source, then=then):
-        raise GrammarError(
-            f"{'' if lexeme.has_text else 'no text ends this grammar: '}"
-            f"{lexeme.shown} can never end: all that may follow it continues it",
-            line=lexeme.at[0],
-            column=lexeme.at[1],
-            hint="leave the delimiter out of its characters, or give the rule suffix=",
-        )
+    endless = endless_lexemes(source, then=then)
+    for lexeme in endless:
+        if every_option or lexeme.hangs or not lexeme.is_avoidable:
+            raise GrammarError(
+                f"{'' if lexeme.has_text else 'no text ends this grammar: '}"
+                f"{lexeme.shown} can never end: all that may follow it continues it",
+                line=lexeme.at[0],
+                column=lexeme.at[1],
+                hint="leave the delimiter out of its characters, or give the rule suffix=",
+            )
+    return endless
 
 
 def located(error: GrammarError, place: str) -> GrammarError:

@@ -24,6 +24,7 @@ from grammars.regular.languages import (
     borders,
     cat,
     chars,
+    derivative_classes,
     derive,
     disjoint,
     inter,
@@ -130,11 +131,13 @@ def _any_case(word: str) -> Regular:
 
 
 class EndlessLexeme(NamedTuple):
-    """A lexeme, as shown in errors, that can never end at a place."""
+    """A lexeme, as shown in errors and rows, that can never end at a place."""
 
     shown: str
     at: SourcePlace
     has_text: bool  #: does the grammar have a text without it, or because the lexeme may be empty?
+    is_avoidable: bool  #: is there an option without such lexemes?
+    hangs: bool  #: does one character alone go on for ever, which the engine follows?
 
 
 def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list[EndlessLexeme]:
@@ -179,11 +182,43 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
     except TooMuch:
         return []
     never_empty = [i for i, (expr, _) in endless.items() if (term := languages.of(expr)) and not term.nullable]
-    has_text = "start" in productive_rules(source, never_empty)
+    has_text, has_option = ("start" in productive_rules(source, without) for without in (never_empty, endless))
     return [
-        EndlessLexeme(shown_lexeme(expr), getattr(expr, "at", analysis.places[number]), has_text)
+        EndlessLexeme(
+            shown_lexeme(expr),
+            getattr(expr, "at", analysis.places[number]),
+            has_text,
+            has_option,
+            _goes_on_alone(languages.of(expr)),
+        )
         for expr, number in endless.values()
     ]
+
+
+def _goes_on_alone(lexeme: Regular | None) -> bool:
+    """Whether a text of the lexeme goes on with one character at a time, without end; True if it is too large."""
+    seen, waiting = {lexeme}, [lexeme]
+    forced: dict[Regular, Regular] = {}
+    while waiting:
+        state = waiting.pop()
+        if state is None or len(seen) > WORK.lexeme_states:
+            return True
+        moves = [(derive(state, low), low == high) for low, high in derivative_classes(state)]
+        alive = [(following, is_single) for following, is_single in moves if following != NONE]
+        if len(alive) == 1 and alive[0][1]:
+            forced[state] = alive[0][0]
+        new = {following for following, _ in alive} - seen
+        seen |= new
+        waiting += new
+    return any(_is_cycle(state, forced) for state in forced)
+
+
+def _is_cycle(state: Regular, forced: dict[Regular, Regular]) -> bool:
+    passed: set[Regular] = set()
+    while state in forced and state not in passed:
+        passed.add(state)
+        state = forced[state]
+    return state in passed
 
 
 def shown_lexeme(lexeme: Expr) -> str:
