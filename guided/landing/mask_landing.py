@@ -30,8 +30,8 @@ __all__ = ["MaskLanding"]
 
 #: Tokens that are tried at one position.
 _TRIED = 64
-#: Places of all searches at one position, and of the search after one token: longer ones seldom find an end.
-_STEP_PLACES, _TRIAL_PLACES = 100, 24
+#: Places of the search after one token (longer ones seldom find an end), and of all at one position that find none.
+_TRIAL_PLACES, _FUTILE_PLACES = 24, 100
 #: Tokens that the rest of a character or of an escape may have: text is left when only its end and these have room.
 _REST = 6
 #: The growth that is assumed where no bound is sure.
@@ -110,7 +110,7 @@ class MaskLanding(LandingControl):
 
     def _looked(self, state: GuidanceState, mask: TokenMask) -> _Near:
         """Return what trying tokens at the state's position shows; of those that do the same the shortest is tried."""
-        nearest, effort = self.next_token(state), self.step_effort().part(_STEP_PLACES)
+        nearest, effort = self.next_token(state), self.step_effort()
         path, cursor = self._here.path, self._finder.cursor(state)
         if path is None or cursor is None:
             return _Near(None, None, [], 0)
@@ -120,14 +120,15 @@ class MaskLanding(LandingControl):
         groups = texts.alike(leaving, in_string=in_string, is_json=scan is not None and in_string is (text is not None))
         ways = [] if nearest is None else [(max(0, path.size - 1), [nearest])]
         others: list[list[int]] = []
+        futile = 0.0
         for number, group in enumerate(chain(groups, others)):
-            if effort.is_spent or number == _TRIED:
+            if effort.is_spent or futile > _FUTILE_PLACES or number == _TRIED:
                 self.num_capped += 1
                 break
             is_alike = len(group) > 1 and (in_string or self._opens_text(cursor, state.regions.symbols(group[0])))
             if len(group) > 1 and not is_alike:
                 others += [[token] for token in group[1:]]
-            trial = effort.part(_TRIAL_PLACES)
+            left, trial = effort.left, effort.part(_TRIAL_PLACES)
             may_be_next = self.allows(state, group[0], trial, is_own=False)
             effort.spend(-trial.left)  # what it did not need
             if may_be_next:
@@ -136,6 +137,8 @@ class MaskLanding(LandingControl):
                 ways.append((need, group[:1]))
                 if is_alike:
                     ways.append((need + _REST, group[1:]))
+            else:
+                futile += left - effort.left
         return _Near(None if is_free(state) else path.size, text, ways, self._reserved(state.region))
 
     def _opens_text(self, cursor: Cursor, symbols: Sequence[int]) -> bool:

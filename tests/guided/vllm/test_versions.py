@@ -1,6 +1,6 @@
-"""What guided cannot work with ends vLLM at its start: another release by its version, before any other name is needed.
+"""A vLLM that was not tried is refused by its version, before any of its other names is needed.
 
-vLLM itself goes on without a plugin that cannot be imported.
+vLLM goes on without a plugin that cannot be imported, so the entry point always can.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +21,7 @@ from vllm.entrypoints.serve.utils.api_utils import get_max_tokens
 
 from guided.embedded import model_folder
 from guided.vllm.endpoint import GuidedChat
+from guided.vllm.model import sampling_defaults
 
 ASKED = {"messages": [{"role": "user", "content": "Hi"}], "model": "m"}
 CONTEXT = 2048
@@ -32,18 +32,12 @@ def config_of(**flags: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def chat() -> Callable[..., GuidedChat]:
-    """The endpoint of a server with these flags of a model."""
-    made = GuidedChat()
-
-    def with_flags(**flags: Any) -> GuidedChat:
-        scheduler = SimpleNamespace(max_num_seqs=16)
-        config = SimpleNamespace(model_config=config_of(**flags), scheduler_config=scheduler)
-        args = SimpleNamespace(served_model_name=["m"], model="m", chat_template=None)
-        asyncio.run(made.init_state(SimpleNamespace(vllm_config=config), None, args))
-        return made
-
-    return with_flags
+def endpoint() -> GuidedChat:
+    made, scheduler = GuidedChat(), SimpleNamespace(max_num_seqs=16)
+    config = SimpleNamespace(model_config=config_of(), scheduler_config=scheduler)
+    args = SimpleNamespace(served_model_name=["m"], model="m", chat_template=None)
+    asyncio.run(made.init_state(SimpleNamespace(vllm_config=config), None, args))
+    return made
 
 
 OVERRIDES: tuple[dict[str, Any], ...] = (
@@ -64,9 +58,9 @@ SETTINGS: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("source", ["auto", "vllm"])
 @pytest.mark.parametrize("override", OVERRIDES)
-def test_settings_are_those_of_vllm(chat: Callable[..., GuidedChat], source: str, override: dict[str, Any]) -> None:
-    flags = {"generation_config": source, "override_generation_config": override}
-    endpoint, config = chat(**flags), config_of(**flags)
+def test_settings_are_those_of_vllm(endpoint: GuidedChat, source: str, override: dict[str, Any]) -> None:
+    config = config_of(generation_config=source, override_generation_config=override)
+    endpoint._defaults, endpoint._most_tokens = sampling_defaults(config)
     defaults = config.get_diff_sampling_param()
     for settings in SETTINGS:
         found = endpoint._asked(json.dumps({**ASKED, **settings}).encode())
@@ -86,14 +80,12 @@ def test_settings_are_those_of_vllm(chat: Callable[..., GuidedChat], source: str
     [("VLLMNotFoundError", 404), ("VLLMUnprocessableEntityError", 422), ("VLLMValidationError", 400)],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_errors_of_vllm_keep_their_status(
-    chat: Callable[..., GuidedChat], name: str, status: int, stream: bool
-) -> None:
+def test_errors_of_vllm_keep_their_status(endpoint: GuidedChat, name: str, status: int, stream: bool) -> None:
     async def refusing(*_: Any) -> Any:
         raise getattr(exceptions, name)("it is not there")
         yield
 
-    app, endpoint = FastAPI(), chat()
+    app = FastAPI()
     app.state.args = SimpleNamespace(log_error_stack=False)
     init_exception_handler(app)
     endpoint.attach_router(app)
