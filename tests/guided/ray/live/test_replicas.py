@@ -188,6 +188,8 @@ def test_answers_end_on_replicas_that_are_taken_away(replicas: LiveReplicas) -> 
 
 
 def test_replicas_come_with_the_queue(replicas: LiveReplicas) -> None:
+    deploy(replicas=1)  # Ray begins with the number that runs
+    replicas.wait_for(1)
     deploy(replicas=1, max_replicas=2)
     replicas.wait_for(1)
     bodies = [of(f"(queue {i}) Tell a story.") | LONG | {"max_tokens": 150} for i in range(12)]
