@@ -10,7 +10,7 @@ BENCH_DATA := bfcl-eval==2026.3.23
 # Test processes; each needs about two gigabytes.
 JOBS ?= 2
 
-.PHONY: help setup demo serve test test-slow test-engine test-clients test-vllm lint format tokenizers bench bench-peers bench-schema clean
+.PHONY: help setup demo serve test test-slow test-engine test-clients test-vllm test-ray lint format tokenizers bench bench-peers bench-schema clean
 
 help:  ## this list
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -75,6 +75,19 @@ build/vllm/.installed: pyproject.toml
 
 test-vllm: build/vllm/.installed  ## vLLM with guided inside, live (a quarter of an hour; 3.5 GB are installed)
 	$(VLLM_BIN)/python -m pytest -m 'slow or not slow' tests/guided/vllm
+
+# Ray's packages next to those of $(VENV): 370 MB.
+RAY_BIN := build/ray/bin
+
+build/ray/.installed: $(STAMP)
+	$(BIN)/python -m venv build/ray
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$($(RAY_BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/zz_main.pth"
+	$(RAY_BIN)/python -m pip install --quiet 'ray[serve]==2.60.0'
+	@touch $@
+
+test-ray: build/ray/.installed  ## replicas on Ray Serve, live (minutes; 370 MB are installed)
+	$(RAY_BIN)/python -m pytest -m 'slow or not slow' tests/guided/ray
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -112,7 +112,7 @@ def limits() -> str:
         ["choices", response.MAX_CHOICES],
         ["tools", MAX_TOOLS],
     ]
-    return table(("of", "at most"), ([what, f"{most:,}"] for what, most in rows))
+    return "; ".join(f"{what}: {most:,}" for what, most in rows) + "."
 
 
 # -- composition

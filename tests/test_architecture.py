@@ -35,14 +35,16 @@ ALLOWED = {
     | {"tokenizers", "huggingface_hub", "typing_extensions"},
     "guided.embedded": {"special_tokens", "torch", "transformers"},
     "guided.cli": {"special_tokens", "grammars", "torch", "typer", "rich", "pydantic"},
-    "guided.serve": {"special_tokens", "grammars", "starlette", "uvicorn", "prometheus_client", "opentelemetry"},
+    "guided.serve": {"special_tokens", "grammars", "torch", "starlette", "uvicorn", "prometheus_client"}
+    | {"opentelemetry"},
+    "guided.ray": {"special_tokens", "ray", "pydantic", "starlette", "prometheus_client"},
     "guided.vllm": {"special_tokens", "grammars", "vllm", "torch", "starlette"},
     "guided.validation": {"special_tokens", "grammars", "jsonschema", "jsonschema_specifications", "referencing"},
     "guided.output": {"special_tokens", "grammars", "typing_extensions"},
 }
 
 #: Rooms at the edge: they may import the rooms of guided that need torch; the core may not.
-EDGE = {"guided.hf", "guided.embedded", "guided.cli", "guided.serve", "guided.vllm"}
+EDGE = {"guided.hf", "guided.embedded", "guided.cli", "guided.serve", "guided.ray", "guided.vllm"}
 
 #: Packages whose ``__init__`` hands names on; all others hold a docstring only, so that no leaf drags a compiler along.
 FACES = {"special_tokens", "guided", "guided.hf", "guided.cli"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,7 +11,7 @@ import typer
 
 from guided.cli.consoles import say
 from guided.cli.inputs import expand_path, resolve_model
-from special_tokens.errors import GuidedError, ModelError, RequestError
+from special_tokens.errors import GuidedError
 
 __all__ = ["serve"]
 
@@ -101,46 +100,12 @@ def serve(
         name = (*settings.names, guide.context.name)[0]
         say(f"Ready after {time.monotonic() - began:.0f} s: {name} at {address}/v1")
 
-    from guided.serve.server import run_server
+    from guided.serve.server import load_guide, run_server
 
     run_server(
-        lambda: _guide(model, device, dtype, attn_implementation, cache_bytes),
+        lambda: load_guide(model, device, dtype, attn_implementation, cache_bytes, progress=say),
         settings,
         host=host,
         port=port,
         on_ready=ready,
     )
-
-
-def _guide(
-    model: str | None, device: str | None, dtype: str, attn_implementation: str | None, cache_bytes: int | None
-) -> Any:
-    import torch
-
-    from guided.embedded import load, quiet
-    from guided.hf import Guide
-
-    if "OMP_NUM_THREADS" not in os.environ:  # the other half is for HTTP, prompts and plans
-        torch.set_num_threads(max(1, torch.get_num_threads() // 2))
-    if dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
-        raise RequestError(f"{dtype!r} is not a type", place="--dtype", expected="auto, float32, bfloat16, float16 ...")
-    more: dict[str, Any] = {} if attn_implementation is None else {"attn_implementation": attn_implementation}
-    if model is None:
-        loaded, tokenizer = load(progress=say)
-        if attn_implementation is not None:
-            try:
-                loaded.set_attn_implementation(attn_implementation)
-            except (ValueError, ImportError) as error:
-                raise ModelError(str(error).splitlines()[0], place="--attn-implementation") from None
-        if dtype != "auto":
-            loaded.to(getattr(torch, dtype))
-        guide = Guide(loaded, tokenizer, cache_bytes=cache_bytes)
-    else:
-        with quiet():
-            guide = Guide.from_pretrained(model, cache_bytes=cache_bytes, dtype=dtype, **more)
-    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        guide.model.to(where)
-    except (RuntimeError, AssertionError) as error:  # as torch refuses a device
-        raise ModelError(str(error).splitlines()[0], place="--device", expected="cpu, cuda, cuda:0, mps ...") from None
-    return guide

@@ -25,7 +25,7 @@ from grammars.requests.read import read_request
 from guided.hf.completing import ChatForm, CompletionRun, completing
 from guided.hf.planning import Planner
 from guided.inspect.check import CheckedRequest
-from guided.serve.client import DONE, STREAM_HEADERS, ChunkLists, EventStream, read_body, until_gone
+from guided.serve.client import DONE, STREAM_HEADERS, ChunkLists, EventStream, error_response, read_body, until_gone
 from guided.serve.completions import TextForm, text_completing
 from guided.serve.metrics import CONTENT_TYPE_LATEST
 from guided.serve.observing.page import PAGE_HEADERS, TraceForm, page, updates
@@ -36,7 +36,7 @@ from guided.serve.responses_write import ResponseForm
 from guided.serve.running import AnswerForm, Running
 from guided.serve.service import Service
 from guided.serve.settings import ApiKeys
-from special_tokens.errors import RequestError, http_error, shown
+from special_tokens.errors import RequestError, shown
 
 __all__ = ["create_app"]
 
@@ -44,8 +44,6 @@ log = logging.getLogger("guided.serve")
 
 T = TypeVar("T")
 
-#: Seconds after which a client may try again, by status.
-_RETRY_AFTER = {429: "1", 503: "5"}
 _MAX_ID_LENGTH = 128
 
 
@@ -137,12 +135,9 @@ class Endpoints:
 
     def refused(self, error: BaseException) -> Response:
         """Return the answer to what was raised."""
-        status, body = http_error(error)
-        self._note(error, status)
-        headers = {"Retry-After": _RETRY_AFTER[status]} if status in _RETRY_AFTER else {}
-        if status == 401:
-            headers["WWW-Authenticate"] = "Bearer"
-        return JSONResponse(body, status, headers)
+        response = error_response(error)
+        self._note(error, response.status_code)
+        return response
 
     def _note(self, error: BaseException, status: int) -> None:
         self.service.metrics.failures.labels(type(error).__name__).inc()

@@ -10,12 +10,23 @@ from contextlib import aclosing
 from typing import Any, TypeAlias, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from guided.serve.refusals import TooLarge
 from special_tokens.errors import http_error
 
-__all__ = ["DONE", "STREAM_HEADERS", "ChunkLists", "EventStream", "Gone", "read_body", "until_gone"]
+__all__ = [
+    "DONE",
+    "STREAM_HEADERS",
+    "ChunkLists",
+    "EventStream",
+    "Gone",
+    "error_frames",
+    "error_response",
+    "read_body",
+    "until_gone",
+]
 
 log = logging.getLogger("guided.serve")
 
@@ -25,6 +36,9 @@ T = TypeVar("T")
 ChunkLists: TypeAlias = AsyncGenerator[list[dict[str, Any]], None]
 
 DONE = "data: [DONE]\n\n"
+
+#: Seconds after which a client may try again, by status.
+_RETRY_AFTER = {429: "1", 503: "5"}
 
 STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
@@ -106,13 +120,25 @@ class EventStream:
         except OSError:  # of the connection
             raise
         except Exception as error:
-            status, error_object = http_error(error)
-            self._note(error, status)
-            kind = "" if self._ends else "event: error\n"
-            end = f"{kind}data: {json.dumps(error_object)}\n\n{DONE}"
+            self._note(error, http_error(error)[0])
+            end = error_frames(error, is_named=not self._ends)
         await send({"type": "http.response.body", "body": end.encode()})
 
 
 def _frame(chunk: dict[str, Any]) -> str:
     event = f"event: {chunk['type']}\n" if "type" in chunk else ""
     return f"{event}data: {json.dumps(chunk)}\n\n"
+
+
+def error_frames(error: BaseException, *, is_named: bool) -> str:
+    """Return the last frames of a stream that ``error`` breaks off; Responses names its events."""
+    return f"{'event: error' * is_named}\ndata: {json.dumps(http_error(error)[1])}\n\n{DONE}".lstrip()
+
+
+def error_response(error: BaseException) -> JSONResponse:
+    """Return the answer to a request that ``error`` ends before it has one."""
+    status, body = http_error(error)
+    headers = {"Retry-After": _RETRY_AFTER[status]} if status in _RETRY_AFTER else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(body, status, headers)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
+import torch
 import uvicorn
 
+from guided.embedded import Progress, load, quiet
 from guided.hf.guide import Guide
 from guided.serve.app import create_app
 from guided.serve.service import Service
 from guided.serve.settings import Settings
+from special_tokens.errors import ModelError, RequestError
 
-__all__ = ["Uvicorn", "run_server"]
+__all__ = ["Uvicorn", "load_guide", "run_server"]
 
 #: Seconds that connections get to close after the last answer.
 _CLOSING_S = 5
@@ -59,3 +64,39 @@ def run_server(
     Uvicorn(config, service).run()
     if service.failed is not None:
         raise service.failed
+
+
+def load_guide(
+    model: str | None,
+    device: str | None = None,
+    dtype: str = "auto",
+    attn_implementation: str | None = None,
+    cache_bytes: int | None = None,
+    *,
+    progress: Progress,
+) -> Guide:
+    """Return the guide of a model's name or folder, or of the embedded model, on its device."""
+    if "OMP_NUM_THREADS" not in os.environ:  # the other half is for HTTP, prompts and plans
+        torch.set_num_threads(max(1, torch.get_num_threads() // 2))
+    if dtype != "auto" and not isinstance(getattr(torch, dtype, None), torch.dtype):
+        raise RequestError(f"{dtype!r} is not a type", place="--dtype", expected="auto, float32, bfloat16, float16 ...")
+    more: dict[str, Any] = {} if attn_implementation is None else {"attn_implementation": attn_implementation}
+    if model is None:
+        loaded, tokenizer = load(progress=progress)
+        if attn_implementation is not None:
+            try:
+                loaded.set_attn_implementation(attn_implementation)
+            except (ValueError, ImportError) as error:
+                raise ModelError(str(error).splitlines()[0], place="--attn-implementation") from None
+        if dtype != "auto":
+            loaded.to(getattr(torch, dtype))
+        guide = Guide(loaded, tokenizer, cache_bytes=cache_bytes)
+    else:
+        with quiet():
+            guide = Guide.from_pretrained(model, cache_bytes=cache_bytes, dtype=dtype, **more)
+    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        guide.model.to(where)
+    except (RuntimeError, AssertionError) as error:  # as torch refuses a device
+        raise ModelError(str(error).splitlines()[0], place="--device", expected="cpu, cuda, cuda:0, mps ...") from None
+    return guide

@@ -1,0 +1,1 @@
+"""Replicas of ``guided serve`` on Ray Serve: a deployment for each model, and one that shares requests out."""
