@@ -9,9 +9,8 @@ COMPOSE = """
 import sys
 import guided
 from guided.embedded import model_folder
-from guided.hf.model.vocabulary import vocabulary_of
+from guided.hf.model.vocabulary import plan_of
 
-tokens, format = vocabulary_of(model_folder())  # tokenizer and chat template, no model
 response_format = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
@@ -19,7 +18,7 @@ response_format = {
     "additionalProperties": False,
 }
 parts = guided.Parts(response_format=response_format, reasoning_effort="none", max_tokens=40)
-plan = guided.compose(parts, tokens=tokens, format=format)
+plan = plan_of(model_folder(), parts)  # reads tokenizer and chat template, no weights
 sys.stdout.buffer.write(guided.encode_plan(plan))
 """
 
