@@ -134,7 +134,7 @@ class AnswerMethods:
         response_format: Any = None,
         **options: Unpack[Keywords],
     ) -> Message[Any]: ...
-    @with_options(chat="messages")
+    @with_options()
     def chat(
         self,
         messages: Chat | None = None,
@@ -209,7 +209,7 @@ class AnswerMethods:
         response_format: Any = None,
         **options: Unpack[Keywords],
     ) -> Stream[Any]: ...
-    @with_options(chat="messages")
+    @with_options()
     def stream(
         self,
         messages: Chat | None = None,
@@ -228,7 +228,6 @@ class AnswerMethods:
             generation_of(self.planner, *rows_of(self.planner, messages, plan, asked, "chat", is_one=True), asked)
         )
 
-    @with_options(chat="messages")
     def choice_probabilities(
         self, messages: Chat, choices: Sequence[str], *, describe: bool = True
     ) -> tuple[ChoiceProbability, ...]:

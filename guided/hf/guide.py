@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import Unpack
 
@@ -31,7 +31,6 @@ from guided.hf.planning import Planner, checked_plan
 from guided.inspect.accepts import Acceptance, acceptance
 from guided.inspect.check import PlanCheck, check_plan
 from guided.output.message import Message
-from guided.removed import METHODS, removed
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError, ModelError, RequestError, shown
 
@@ -166,13 +165,6 @@ class Guide(AsyncMethods):
         engine = vars(self.context).get("engine")  # counters alone do not build it
         grammars = BoundedCache(CACHE_SIZE, CACHE_BYTES).info() if engine is None else engine.cache_info()
         return GuideStats(self.planner.plans.info(), grammars, self.context.pool.stats())
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name in METHODS:
-                raise removed("'Guide' object", name, METHODS)
-            return object.__getattribute__(self, name)  # once more: a property's own error says more than its name
 
     def forget(self, messages: Chat | None = None) -> int:
         """Drop the kept rows of the conversation that begins with ``messages``, all with None; return how many.
