@@ -18,7 +18,7 @@ from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
 from guided.landing.options import Budgeting, LandingOptions, ShortBudget, budgeting, checked_max_tokens
-from guided.output.message import Message, Prompt
+from guided.output.message import Message
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
 from guided.rows.making import make_row
@@ -169,15 +169,14 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
     messages: list[Message] = []
     for r, (row, tokens) in enumerate(zip(rows, generated, strict=True)):
         p = r // expand
-        prompt = Prompt(inputs.prompt_ids[p], inputs.chats[p])
-        used = len(prompt.token_ids)
+        used = len(inputs.prompt_ids[p])
         message = read_answer(
             tokens, plans[p], context.engine, begin=inputs.begins[p], sequence=row, prompt_tokens=used, number=r
         )
         notes = message.notes
         if isinstance(plans[p], Plan) and row is None:
             notes += ("nothing guided this text: generate was called without the arguments of guide.batch",)
-        messages.append(replace(message, prompt=prompt, notes=notes))
+        messages.append(replace(message, prompt_ids=inputs.prompt_ids[p], notes=notes))
     return messages
 
 

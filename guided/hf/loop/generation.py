@@ -34,7 +34,7 @@ from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.inspect.trace import build_trace
 from guided.landing.options import Budgeting
-from guided.output.message import Message, Prompt, Usage
+from guided.output.message import Message, Usage
 from guided.rows.alone import attempt, completed
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
@@ -127,7 +127,6 @@ class Generation:
                 max_tokens[r],
                 list(inputs.prompt_ids[r]),
                 RowSampler(self.rows[r], inputs.prompt_ids[r]),
-                inputs.chats[r],
                 self._recorder,
                 self._states,
             )
@@ -260,8 +259,7 @@ class Generation:
                 accepted_tokens=row.accepted,
             )
         )
-        prompt = Prompt(self.inputs.prompt_ids[r], self.inputs.chats[r])
-        message = replace(message, notes=(*message.notes, *self._notes), prompt=prompt)
+        message = replace(message, notes=(*message.notes, *self._notes), prompt_ids=self.inputs.prompt_ids[r])
         return completed(message, r, partial(self._recorded, r))
 
     def _recorded(self, r: int, message: Message) -> Message:
