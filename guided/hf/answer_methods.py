@@ -43,7 +43,6 @@ class AnswerMethods:
         plans: None = None,
         *,
         response_format: Kind[T],
-        expand: int | None = None,
         max_rollbacks: int | None = None,
         in_place: bool = False,
         **options: Unpack[Keywords],
@@ -55,7 +54,6 @@ class AnswerMethods:
         plans: Sequence[RowPlan] | RowPlan = None,
         *,
         response_format: Any = None,
-        expand: int | None = None,
         max_rollbacks: int | None = None,
         in_place: bool = False,
         **options: Unpack[Keywords],
@@ -67,7 +65,6 @@ class AnswerMethods:
         plans: Sequence[RowPlan] | RowPlan = None,
         *,
         response_format: Any = None,
-        expand: int | None = None,
         max_rollbacks: int | None = None,
         in_place: bool = False,
         **options: Unpack[Keywords],
@@ -75,9 +72,9 @@ class AnswerMethods:
         """Return the keyword arguments with which ``model.generate(**batch)`` answers ``chats``; see `Batch`.
 
         ``batch.messages(output)`` reads what it returns.  The arguments are those of `generate`; without ``chats`` one
-        plan guides every row of any prompts, as in a pipeline.  ``expand`` is num_beams or num_return_sequences, by
-        default read off the call; ``max_rollbacks`` fails a row that a search rolls back more often; ``in_place``
-        masks ``generate``'s own scores, which saves a copy.  Raises `RequestError` for what ``generate`` cannot follow.
+        plan guides every row of any prompts, as in a pipeline.  ``max_rollbacks`` fails a row that a search rolls back
+        more often; ``in_place`` masks ``generate``'s own scores, which saves a copy.  Raises `RequestError` for what
+        ``generate`` cannot follow.
         """
         asked = options_of("batch", {"response_format": response_format, **options})
         rows: tuple[Any, Any]
@@ -85,7 +82,7 @@ class AnswerMethods:
             rows = rows_of(self.planner, chats, plans, asked, "batch")
         else:
             rows = None, *plans_of(self.planner, 1, plans, asked, "batch", is_one=True)
-        return batch_of(self.context, *rows, asked, expand=expand, max_rollbacks=max_rollbacks, in_place=in_place)
+        return batch_of(self.context, *rows, asked, max_rollbacks=max_rollbacks, in_place=in_place)
 
     @overload
     def generate(
