@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import UnionType
 from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar
 
 from grammars.compose.compose import Parts
@@ -52,8 +54,10 @@ class _Pattern(Protocol[V]):
     def pattern(self) -> V: ...
 
 
-#: A response format whose value has a known type.
-Kind: TypeAlias = type[T] | FormatOf[T] | _Pattern[T]
+#: A response format: one whose value has a known type, or a schema, texts, a special form (``Literal["a"]``), or none.
+Kind: TypeAlias = (
+    type[T] | FormatOf[T] | _Pattern[T] | Mapping[str, Any] | Sequence[Any] | UnionType | typing._SpecialForm | None
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
