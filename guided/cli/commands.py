@@ -73,7 +73,7 @@ def generate(
         bool, typer.Option("--no-landing", help="Let --max-tokens cut the answer, not end it whole.")
     ] = False,
     trace: Annotated[
-        Path | None, typer.Option(help="Write a picture of the generation: an HTML page, or JSON for `guided trace`.")
+        Path | None, typer.Option(help="Write a picture of the generation: an HTML page, or JSON.")
     ] = None,
     json_: AsJson = False,
     *,
@@ -186,24 +186,6 @@ def shell(
     with waiting("Composing"):
         plan = asked.plan(guide, **more)
     talk(guide, plan, chat, sampling)
-
-
-@app.command(epilog="Example: guided trace run.json, after guided generate Hello --trace run.json")
-def trace(
-    file: Annotated[Path, typer.Argument(help="A run that `guided generate --trace FILE.json` saved.")],
-    page: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The HTML page; default: FILE.html.", show_default=False)
-    ] = None,
-) -> None:
-    """Write the picture of a saved run: prompt, model, and of each token its time, mask and probabilities."""
-    from guided.output.trace_records import Trace
-
-    recorded = Trace.read(expand_path(file))
-    from guided.cli import terminal
-
-    terminal.show_trace(out, recorded)
-    recorded.write(expand_path(page or file.with_suffix(".html")))
-    err.print(f"trace: {page or file.with_suffix('.html')}", style="dim")
 
 
 @app.command(epilog="Example: guided plan --schema person.json --effort low")

@@ -20,7 +20,6 @@ from guided.cli.consoles import REGION_STYLES, show_report
 
 if TYPE_CHECKING:
     from guided.inspect.check import CheckedFormat, CheckedRequest
-    from guided.output.trace_records import Trace
 
 __all__ = [
     "show_anchors",
@@ -28,7 +27,6 @@ __all__ = [
     "show_checked_request",
     "show_format",
     "show_plan",
-    "show_trace",
 ]
 
 
@@ -87,22 +85,6 @@ def show_checked_request(console: Console, checked: CheckedRequest) -> None:
             show_report(console, rows)
     for note in checked.plan.notes:
         console.print(Text(f"note: {note}", style="yellow"))
-
-
-def show_trace(console: Console, trace: Trace) -> None:
-    """The tokens of a trace, each region in its colour, what was forced underlined; and its numbers."""
-    text = Text()
-    for token in trace.tokens:
-        style = REGION_STYLES.get(token.region, "magenta")
-        text.append(token.text, style=f"{style} underline" if token.forced else style)
-    console.print(text)
-    count, seconds = len(trace.tokens), sum(token.seconds for token in trace.tokens)
-    forced, overridden = sum(t.forced for t in trace.tokens), sum(t.overridden for t in trace.tokens)
-    console.print(
-        f"{trace.model}: {trace.prompt_tokens} tokens of prompt, {count} of answer in {seconds:.2f} s, "
-        f"{forced} forced, {overridden} overridden, finished by {trace.finish_reason}",
-        style="dim",
-    )
 
 
 def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> None:

@@ -307,7 +307,7 @@ def test_wrong_usage_is_exit_code_two(run: Any) -> None:
     assert run("nothing").exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens", "shell", "trace"])
+@pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens", "shell"])
 def test_every_command_explains_itself_with_an_example(run: Any, command: str) -> None:
     assert f"Example: guided {command}" in " ".join(run(command, "--help").output.split())
 
