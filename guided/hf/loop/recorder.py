@@ -50,12 +50,7 @@ class Recorder:
     def _add(
         self, rows: Sequence[int], raw: torch.Tensor, scores: torch.Tensor, tokens: torch.Tensor, *, masked: bool
     ) -> None:
-        size = 1 if raw.is_cpu else len(raw)  # on the CPU row by row: one row fits the processor's caches
-        parts = [
-            self._rows(*part, masked=masked)
-            for part in zip(raw.split(size), scores.split(size), tokens[:, None].split(size), strict=True)
-        ]
-        columns = [torch.cat(column) for column in zip(*parts, strict=True)]
+        columns = self._rows(raw, scores, tokens[:, None], masked=masked)
         now = time.perf_counter()
         for row, *values in zip(rows, *columns, strict=True):
             self._tokens[row].append((values[0], values[1], values[2]))
