@@ -170,15 +170,6 @@ def part_rows(model: Any, tokenizer: Any) -> list[tuple[str, ...]]:
         render = median_ms(lambda guide=guide, now=now: prompt_text(tokenizer, now, guide.format, None, guide.tokens))
         text = prompt_text(tokenizer, chat[:-1], guide.format, None, guide.tokens)
         whole = median_ms(lambda text=text: tokenizer(text, add_special_tokens=False))
-        guide.context.tokenised(text, add_special_tokens=False)
-        for known in ("a", "b"):  # the first time it is checked against the whole
-            guide.context.tokenised(text + known, add_special_tokens=False)
-        tails = iter(range(99))
-        new = median_ms(
-            lambda guide=guide, text=text, tails=tails: guide.context.tokenised(
-                text + f"<|im_end|>\n<|im_start|>user\n{next(tails)}", add_special_tokens=False
-            )
-        )
         ids = checked_inputs(guide.context, [now]).prompt_ids[0]
         prefill = "past the context"
         without = "past the context"
@@ -187,7 +178,7 @@ def part_rows(model: Any, tokenizer: Any) -> list[tuple[str, ...]]:
             cache = RowKV(model, 1)
             old = checked_inputs(guide.context, [chat[:-1]]).prompt_ids[0]
             cache.feed([old])
-            guide.context.pool.keep(cache.hand_over()[0], (), model_state(model), 0)
+            guide.context.pool.keep(cache.take(0), model_state(model), 0)
             state = model_state(model)
             compare = median_ms(
                 lambda guide=guide, ids=ids, state=state: guide.context.pool.longest(ids, len(ids) - 1, state)
@@ -196,8 +187,8 @@ def part_rows(model: Any, tokenizer: Any) -> list[tuple[str, ...]]:
             assert found is not None
 
             def kept(found: Any = found, ids: Any = ids) -> None:
-                cache = RowKV(model, 1)
-                cache.begin([found])
+                cache = RowKV(model, 0)
+                cache.extend([found])
                 cache.feed([ids[found[1] :]])
 
             prefill = f"{median_ms(kept, 5):.0f}"
@@ -207,7 +198,6 @@ def part_rows(model: Any, tokenizer: Any) -> list[tuple[str, ...]]:
                 str(turns),
                 str(len(ids)),
                 f"{render:.2f}",
-                f"{new:.2f}",
                 f"{whole:.2f}",
                 f"{compare:.3f}",
                 prefill,
@@ -274,8 +264,7 @@ def main() -> None:
             "turns",
             "tokens",
             "render ms",
-            "tokenise what is new",
-            "whole",
+            "tokenise",
             "compare",
             "prefill",
             "without the pool",

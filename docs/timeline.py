@@ -110,9 +110,8 @@ def positions(guide: guided.Guide) -> str:
     """Return the last tokens of a prompt and an answer with the states at them, as SVG."""
     plan = guide.plan(response_format=guided.Choice(["a matter of taste"]))
     message = guide.chat("Is blue nicer than red?", plan, temperature=0, return_last_hidden_state=True)
-    assert message.prompt is not None
     assert message.last_hidden_state is not None
-    prompt, tokens = message.prompt.token_ids, message.token_ids
+    prompt, tokens = message.prompt_ids, message.token_ids
     first = len(prompt) - 2  # the position of the first token that is drawn
     lines, x, at = [], float(LEFT), []
     for name, y in (("token", 60), ("position", 88), ("token_ids", 112), ("state", 150)):

@@ -12,7 +12,6 @@ check_shadowing()  # first: the imports below would load, or miss, the modules o
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from guided.removed import NAMES, removed
 from special_tokens.errors import (
     AnswerError,
     EmbeddedModelError,
@@ -149,7 +148,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        raise removed("module 'guided'", name, NAMES)
+        raise AttributeError(f"module 'guided' has no attribute {name!r}", name=name)
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
     return value
 

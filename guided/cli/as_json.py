@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from grammars.formats.provenance import by_field
 from grammars.plan.plan import Plan
@@ -17,10 +17,7 @@ from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, TokenizerError
 from special_tokens.report import report_of
 
-if TYPE_CHECKING:
-    from guided.cli.plan_folder import PlannedFile
-
-__all__ = ["anchor_rows", "as_json", "message_json", "plan_json", "planned_json", "tokens_json"]
+__all__ = ["anchor_rows", "as_json", "message_json", "plan_json", "tokens_json"]
 
 
 def as_json(value: Any) -> str:
@@ -62,19 +59,6 @@ def plan_json(plan: Plan) -> dict[str, Any]:
         "tool_report": [asdict(row) for row in plan.tool_report.rows],
         "anchors": [{"replaces": tag, "id": token_id} for tag, token_id in plan.anchors],
         "notes": list(plan.notes),
-    }
-
-
-def planned_json(row: PlannedFile) -> dict[str, Any]:
-    """Return one file of a folder of requests, with its plan."""
-    return {
-        "file": row.file,
-        "asks_for": row.asks_for,
-        "grammar_bytes": row.num_bytes,
-        "compose_s": row.compose_s,
-        "compile_s": row.compile_s,
-        "error": f"{type(row.error).__name__}: {row.error}" if row.error else None,
-        "plan": plan_json(row.plan) if row.plan else None,
     }
 
 

@@ -73,7 +73,7 @@ def generate(
         bool, typer.Option("--no-landing", help="Let --max-tokens cut the answer, not end it whole.")
     ] = False,
     trace: Annotated[
-        Path | None, typer.Option(help="Write a picture of the generation: an HTML page, or JSON for `guided trace`.")
+        Path | None, typer.Option(help="Write a picture of the generation: an HTML page, or JSON.")
     ] = None,
     json_: AsJson = False,
     *,
@@ -188,41 +188,15 @@ def shell(
     talk(guide, plan, chat, sampling)
 
 
-@app.command(epilog="Example: guided trace run.json, after guided generate Hello --trace run.json")
-def trace(
-    file: Annotated[Path, typer.Argument(help="A run that `guided generate --trace FILE.json` saved.")],
-    page: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The HTML page; default: FILE.html.", show_default=False)
-    ] = None,
-) -> None:
-    """Write the picture of a saved run: prompt, model, and of each token its time, mask and probabilities."""
-    from guided.output.trace_records import Trace
-
-    recorded = Trace.read(expand_path(file))
-    from guided.cli import terminal
-
-    terminal.show_trace(out, recorded)
-    recorded.write(expand_path(page or file.with_suffix(".html")))
-    err.print(f"trace: {page or file.with_suffix('.html')}", style="dim")
-
-
 @app.command(epilog="Example: guided plan --schema person.json --effort low")
 @takes(asked=request_options)
 def plan(
-    all_: Annotated[
-        Path | None, typer.Option("--all", help="Folder of request bodies (*.json): print, compile and time each.")
-    ] = None,
     model: Model = None,
     json_: AsJson = False,
     *,
     asked: Asked,
 ) -> None:
     """Print the composed grammar, highlighted, with a legend of its regions; loads no weights."""
-    if all_ is not None:
-        if asked.body is not None or asked.options:
-            raise RequestError("together with a request of its own", place="--all", expected="one or the other")
-        _plan_all(expand_path(all_), model, as_json_=json_)
-        return
     from guided.cli import terminal
     from guided.cli.as_json import as_json, plan_json
 
@@ -232,26 +206,6 @@ def plan(
         print(as_json(plan_json(composed)))
     else:
         terminal.show_plan(out, composed)
-
-
-def _plan_all(folder: Path, model: str | None, *, as_json_: bool) -> None:
-    from guided.cli import terminal
-    from guided.cli.as_json import as_json, planned_json
-    from guided.cli.plan_folder import plan_folder, requests_in
-
-    paths = requests_in(folder)
-    with waiting("Building the engine"):
-        engine, format = _engine(model)
-    rows = []
-    for row in plan_folder(folder, paths, engine, format):
-        rows.append(row)
-        if not as_json_:
-            terminal.show_planned_file(out, row)
-    if as_json_:
-        print(as_json(list(map(planned_json, rows))))
-    else:
-        terminal.show_planned_files(out, rows)
-    raise typer.Exit(EXIT_REFUSED if any(row.error for row in rows) else 0)
 
 
 @app.command(epilog="Example: guided check --schema person.json --strict")

@@ -16,12 +16,10 @@ from grammars.compose.response import KINDS
 from grammars.formats.provenance import PARTS, by_field
 from grammars.plan.plan import Plan
 from grammars.values.format import Format
-from guided.cli.consoles import REGION_STYLES, show_error, show_report
+from guided.cli.consoles import REGION_STYLES, show_report
 
 if TYPE_CHECKING:
-    from guided.cli.plan_folder import PlannedFile
     from guided.inspect.check import CheckedFormat, CheckedRequest
-    from guided.output.trace_records import Trace
 
 __all__ = [
     "show_anchors",
@@ -29,9 +27,6 @@ __all__ = [
     "show_checked_request",
     "show_format",
     "show_plan",
-    "show_planned_file",
-    "show_planned_files",
-    "show_trace",
 ]
 
 
@@ -56,26 +51,6 @@ def show_plan(console: Console, plan: Plan) -> None:
     console.print(legend)
     for note in plan.notes:
         console.print(f"[yellow]note:[/yellow] {note}")
-
-
-def show_planned_file(console: Console, row: PlannedFile) -> None:
-    """Print one file of a folder of requests: its plan, and its error if it has one."""
-    console.rule(Text(row.file), align="left")
-    if row.plan is not None:
-        show_plan(console, row.plan)
-    if row.error is not None:
-        show_error(console, row.error)
-
-
-def show_planned_files(console: Console, rows: Sequence[PlannedFile]) -> None:
-    """Print the table of a folder of requests; times in milliseconds."""
-    table = Table("file", "asks for", "bytes", "compose ms", "compile ms", "error")
-    for row in rows:
-        times = ("" if s is None else f"{1000 * s:.1f}" for s in (row.compose_s, row.compile_s))
-        error = f"{type(row.error).__name__}: {row.error}" if row.error else ""
-        cells = row.file, row.asks_for, f"{row.num_bytes:,}" if row.plan else "", *times
-        table.add_row(*map(Text, cells), Text(error, style="red"))
-    console.print(table)
 
 
 def _highlight(line: str, style: str) -> Text:
@@ -110,22 +85,6 @@ def show_checked_request(console: Console, checked: CheckedRequest) -> None:
             show_report(console, rows)
     for note in checked.plan.notes:
         console.print(Text(f"note: {note}", style="yellow"))
-
-
-def show_trace(console: Console, trace: Trace) -> None:
-    """The tokens of a trace, each region in its colour, what was forced underlined; and its numbers."""
-    text = Text()
-    for token in trace.tokens:
-        style = REGION_STYLES.get(token.region, "magenta")
-        text.append(token.text, style=f"{style} underline" if token.forced else style)
-    console.print(text)
-    count, seconds = len(trace.tokens), sum(token.seconds for token in trace.tokens)
-    forced, overridden = sum(t.forced for t in trace.tokens), sum(t.overridden for t in trace.tokens)
-    console.print(
-        f"{trace.model}: {trace.prompt_tokens} tokens of prompt, {count} of answer in {seconds:.2f} s, "
-        f"{forced} forced, {overridden} overridden, finished by {trace.finish_reason}",
-        style="dim",
-    )
 
 
 def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> None:

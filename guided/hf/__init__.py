@@ -8,8 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from guided.removed import NAMES_OF_HF, removed
-
 if TYPE_CHECKING:
     from guided.hf.batch import Batch
     from guided.hf.guide import Guide
@@ -34,6 +32,6 @@ _HOME_OF = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
-        raise removed("module 'guided.hf'", name, NAMES_OF_HF)
+        raise AttributeError(f"module 'guided.hf' has no attribute {name!r}", name=name)
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
     return value

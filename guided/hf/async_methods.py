@@ -12,10 +12,9 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic
 
-from typing_extensions import TypeVar as TypeVarWithDefault
-from typing_extensions import Unpack
+from typing_extensions import TypeVar, Unpack
 
 from grammars.plan.plan import RowPlan
 from guided.hf.answer_methods import AnswerMethods
@@ -29,9 +28,8 @@ from special_tokens.errors import GuidanceError
 
 __all__ = ["AsyncMethods", "AsyncStream", "WorkerThread"]
 
-T = TypeVar("T")
+T = TypeVar("T", default=Any)
 E = TypeVar("E")
-T_parsed = TypeVarWithDefault("T_parsed", default=Any)
 
 
 class WorkerThread:
@@ -71,18 +69,18 @@ class WorkerThread:
         return results[0]
 
 
-class AsyncStream(Generic[T_parsed]):
+class AsyncStream(Generic[T]):
     """The events of one answer, iterated with ``async for``; ``message`` is there at the end.
 
     An async context manager; `aclose` ends the generation, and so does a cancelled task.
     """
 
-    def __init__(self, worker: WorkerThread, start: Callable[[], Stream[T_parsed]]) -> None:
+    def __init__(self, worker: WorkerThread, start: Callable[[], Stream[T]]) -> None:
         self._worker = worker
-        self._ended: Stream[T_parsed] | None = None
+        self._ended: Stream[T] | None = None
         self._events = worker.iterate(self._run(start))
 
-    def _run(self, start: Callable[[], Stream[T_parsed]]) -> Generator[StreamEvent, None, None]:
+    def _run(self, start: Callable[[], Stream[T]]) -> Generator[StreamEvent, None, None]:
         stream = start()
         try:
             yield from stream
@@ -90,13 +88,13 @@ class AsyncStream(Generic[T_parsed]):
             stream.close()
             self._ended = stream
 
-    def __aiter__(self) -> AsyncStream[T_parsed]:
+    def __aiter__(self) -> AsyncStream[T]:
         return self
 
     async def __anext__(self) -> StreamEvent:
         return await anext(self._events)
 
-    async def __aenter__(self) -> AsyncStream[T_parsed]:
+    async def __aenter__(self) -> AsyncStream[T]:
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -108,7 +106,7 @@ class AsyncStream(Generic[T_parsed]):
         await self._worker.run(lambda: None)  # the thread has closed it then
 
     @property
-    def message(self) -> Message[T_parsed]:
+    def message(self) -> Message[T]:
         """The message of `Stream.message`; raises `GuidanceError` while the answer is generated."""
         if self._ended is None:
             raise GuidanceError("the stream has not ended", place="stream.message", hint="iterate to its end first")
@@ -120,69 +118,33 @@ class AsyncMethods(AnswerMethods):
 
     _worker: WorkerThread
 
-    @overload
-    def astream(
-        self,
-        messages: Chat | None = None,
-        plan: None = None,
-        *,
-        response_format: Kind[T],
-        **options: Unpack[Keywords],
-    ) -> AsyncStream[T]: ...
-    @overload
-    def astream(
-        self,
-        messages: Chat | None = None,
-        plan: RowPlan = None,
-        *,
-        response_format: Any = None,
-        **options: Unpack[Keywords],
-    ) -> AsyncStream[Any]: ...
     @with_options()
     def astream(
         self,
         messages: Chat | None = None,
         plan: RowPlan = None,
         *,
-        response_format: Any = None,
+        response_format: Kind[T] = None,
         **options: Unpack[Keywords],
-    ) -> AsyncStream[Any]:
+    ) -> AsyncStream[T]:
         """Return the events of `stream` for ``async for``; a wrong argument raises at the first one."""
         return AsyncStream(
             self._worker, lambda: self.stream(messages, plan, response_format=response_format, **options)
         )
 
-    @overload
-    async def achat(
-        self,
-        messages: Chat | None = None,
-        plan: None = None,
-        *,
-        response_format: Kind[T],
-        **options: Unpack[Keywords],
-    ) -> Message[T]: ...
-    @overload
-    async def achat(
-        self,
-        messages: Chat | None = None,
-        plan: RowPlan = None,
-        *,
-        response_format: Any = None,
-        **options: Unpack[Keywords],
-    ) -> Message[Any]: ...
     @with_options()
     async def achat(
         self,
         messages: Chat | None = None,
         plan: RowPlan = None,
         *,
-        response_format: Any = None,
+        response_format: Kind[T] = None,
         **options: Unpack[Keywords],
-    ) -> Message[Any]:
+    ) -> Message[T]:
         """Return the message of `chat`."""
         retries = options.pop("retries", 0)
 
-        async def ask(messages: Chat | None) -> Message[Any]:
+        async def ask(messages: Chat | None) -> Message[T]:
             stream = self.astream(messages, plan, response_format=response_format, **options)
             async for _ in stream:
                 pass
@@ -190,36 +152,16 @@ class AsyncMethods(AnswerMethods):
 
         return await aanswered(ask, messages, retries)
 
-    @overload
-    async def arun(
-        self,
-        messages: Chat,
-        *,
-        response_format: Kind[T],
-        max_turns: int = 10,
-        call_tool: CallTool | None = None,
-        **options: Unpack[Keywords],
-    ) -> ToolRun[T]: ...
-    @overload
-    async def arun(
-        self,
-        messages: Chat,
-        *,
-        response_format: Any = None,
-        max_turns: int = 10,
-        call_tool: CallTool | None = None,
-        **options: Unpack[Keywords],
-    ) -> ToolRun[Any]: ...
     @with_options()
     async def arun(
         self,
         messages: Chat,
         *,
-        response_format: Any = None,
+        response_format: Kind[T] = None,
         max_turns: int = 10,
         call_tool: CallTool | None = None,
         **options: Unpack[Keywords],
-    ) -> ToolRun[Any]:
+    ) -> ToolRun[T]:
         """Return what `run` returns; async functions run in the event loop, others in threads."""
         asked = {**options, "response_format": response_format}
         return await arun_tools(self.achat, messages, max_turns, call_tool, asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typing_extensions import Unpack
 
@@ -20,18 +20,16 @@ from guided.hf.answering import plan_of
 from guided.hf.async_methods import AsyncMethods, WorkerThread
 from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_bytes
 from guided.hf.generate.call import parsed_answer
-from guided.hf.model.chat_template import forgotten_chat
 from guided.hf.model.context import ModelContext
 from guided.hf.model.hub import check_reachable
 from guided.hf.model.registry import registry_of
 from guided.hf.model.tokenizer import first_line
 from guided.hf.model.wire_format import format_of
-from guided.hf.options import OF_PLAN, AnswerOptions, Chat, PlanKeywords, options_of, with_options
+from guided.hf.options import OF_PLAN, AnswerOptions, PlanKeywords, options_of, with_options
 from guided.hf.planning import Planner, checked_plan
 from guided.inspect.accepts import Acceptance, acceptance
 from guided.inspect.check import PlanCheck, check_plan
 from guided.output.message import Message
-from guided.removed import METHODS, removed
 from special_tokens import SpecialTokens
 from special_tokens.errors import GuidedError, ModelError, RequestError, shown
 
@@ -167,23 +165,9 @@ class Guide(AsyncMethods):
         grammars = BoundedCache(CACHE_SIZE, CACHE_BYTES).info() if engine is None else engine.cache_info()
         return GuideStats(self.planner.plans.info(), grammars, self.context.pool.stats())
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            if name in METHODS:
-                raise removed("'Guide' object", name, METHODS)
-            return object.__getattribute__(self, name)  # once more: a property's own error says more than its name
-
-    def forget(self, messages: Chat | None = None) -> int:
-        """Drop the kept rows of the conversation that begins with ``messages``, all with None; return how many.
-
-        Roles, content and calls are compared, in whatever form they are sent, messages of the system or developer left
-        out.  Rows of a shorter conversation that ``messages`` go on from are dropped too.  An empty text is a message
-        as any other.  No text of a prompt is kept afterwards.  Raises `RequestError` where no messages are given.
-        """
-        chat = None if messages is None else forgotten_chat(messages)
-        self.context.tokenised.forget()
-        return self.context.pool.forget(chat)
+    def forget(self) -> int:
+        """Drop the kept rows of all answers; return how many."""
+        return self.context.pool.forget()
 
     @with_options(OF_PLAN)
     def plan(

@@ -6,12 +6,12 @@ A new one is a line in `Keywords`, which type checkers and editors read, and one
 from __future__ import annotations
 
 import difflib
-import functools
 import inspect
-import warnings
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ParamSpec, Protocol, TypeAlias, TypedDict, TypeVar
+from types import UnionType
+from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar
 
 from grammars.compose.compose import Parts
 from grammars.json_schema.build import Policy
@@ -54,11 +54,12 @@ class _Pattern(Protocol[V]):
     def pattern(self) -> V: ...
 
 
-#: A response format whose value has a known type.
-Kind: TypeAlias = type[T] | FormatOf[T] | _Pattern[T]
+#: A response format: one whose value has a known type, or a schema, texts, a special form (``Literal["a"]``), or none.
+Kind: TypeAlias = (
+    type[T] | FormatOf[T] | _Pattern[T] | Mapping[str, Any] | Sequence[Any] | UnionType | typing._SpecialForm | None
+)
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class PlanKeywords(TypedDict, total=False):
@@ -210,21 +211,12 @@ def options_of(place: str, given: Mapping[str, Any], names: Sequence[str] = ALL)
     return AnswerOptions(**given)
 
 
-def with_options(names: Sequence[str] = ALL, **renamed: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a method show these fields of `AnswerOptions` for ``**options``, and take old names (``old="new"``)."""
+def with_options(names: Sequence[str] = ALL) -> Callable[[F], F]:
+    """Let a method show these fields of `AnswerOptions` for ``**options``."""
 
-    def decorate(method: Callable[P, R]) -> Callable[P, R]:
-        @functools.wraps(method)
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            for old, new in renamed.items():
-                if old in kwargs and new not in kwargs:
-                    text = f"{method.__qualname__}({old}=...) is now {new}=...; the old name goes with the next release"
-                    warnings.warn(text, DeprecationWarning, stacklevel=2)
-                    kwargs[new] = kwargs.pop(old)
-            return method(*args, **kwargs)
-
-        call.__signature__ = _spelled_out(inspect.signature(method), names)  # type: ignore[attr-defined]
-        return call
+    def decorate(method: F) -> F:
+        method.__signature__ = _spelled_out(inspect.signature(method), names)  # type: ignore[attr-defined]
+        return method
 
     return decorate
 
@@ -232,8 +224,6 @@ def with_options(names: Sequence[str] = ALL, **renamed: str) -> Callable[[Callab
 def _spelled_out(signature: inspect.Signature, names: Sequence[str]) -> inspect.Signature:
     """Return ``signature`` with ``names`` in place of ``**options``."""
     before = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    if len(before) == len(signature.parameters):
-        return signature
     listed = {p.name for p in before}
     more = (
         inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=f.type)

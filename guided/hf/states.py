@@ -10,8 +10,6 @@ from guided.hf.guide import Guide
 from guided.hf.hidden.messages import on_host, token_ids_of
 from guided.hf.hidden.prefill import Wanted, states_of
 from guided.hf.hidden.self_test import check_hidden_states
-from guided.hf.model.chat_template import chat_digests, messages_of
-from guided.hf.options import Chat
 from guided.hidden_state import Vectors
 from guided.output.message import Message
 from special_tokens.errors import RequestError, shown
@@ -24,8 +22,7 @@ StateKind = Literal["at_token", "producing"]
 
 def hidden_states(
     guide: Guide,
-    messages: Chat,
-    message: Message = None,  # type: ignore[assignment]  # left out where the guide is: refused by name
+    message: Message,
     *,
     positions: Sequence[int] | int = (-1,),
     state: StateKind = "at_token",
@@ -33,11 +30,11 @@ def hidden_states(
     """Return the last layer's states after the final norm at tokens of an answer, ``[positions, hidden size]``.
 
     ``positions`` are indices into ``message.token_ids``, negative ones from its end.  ``state="producing"`` asks for
-    the states from which these tokens were chosen, each one position earlier.  ``messages`` are what was answered, and
-    may have gone on since; what is kept of the answer is not computed again.  Raises `RequestError` for an index out of
-    range or a message of another chat, `ModelError` for a model that shows no hidden states.
+    the states from which these tokens were chosen, each one position earlier.  What is kept of the answer is not
+    computed again.  Raises `RequestError` for an index out of range, `ModelError` for a model that shows no hidden
+    states.
     """
-    _check_arguments(guide, messages, message, state)
+    _check_arguments(guide, message, state)
     check_hidden_states(guide.model)
     size = len(message.token_ids)
     offset = len(token_ids_of(message)) - size - (state == "producing")
@@ -65,17 +62,11 @@ def _index(at: object, size: int) -> int:
     return place % size
 
 
-def _check_arguments(guide: object, messages: Chat, message: object, kind: object) -> None:
+def _check_arguments(guide: object, message: object, kind: object) -> None:
     if not isinstance(guide, Guide):
-        expected = "hidden_states(guide, messages, message)"
+        expected = "hidden_states(guide, message)"
         raise RequestError(f"{type(guide).__name__} is not a guide", place="guide", expected=expected)
-    chat = chat_digests(messages_of(messages))
-    if not isinstance(message, Message) or message.prompt is None:
-        raise RequestError(
-            "the message has no prompt", place="message", expected="a message that a guide returned for this chat"
-        )
-    answered = message.prompt.chat
-    if tuple(chat[: len(answered)]) != answered:
-        raise RequestError("the message answers another chat", place="messages", expected="the chat that it answers")
+    if not isinstance(message, Message) or not message.prompt_ids:
+        raise RequestError("the message has no prompt", place="message", expected="a message that a guide returned")
     if kind not in get_args(StateKind):
         raise RequestError(f"unknown state {shown(kind)}", place="state", expected="at_token or producing")

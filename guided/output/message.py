@@ -31,7 +31,7 @@ from guided.validation.validate import NOT_VALIDATED
 from guided.validation.validate import violations as violations_of
 from special_tokens.errors import AnswerError, GuidedError, ParseError, ToolError
 
-__all__ = ["AnswerEnd", "FinishReason", "Message", "MessageBuilder", "Prompt", "ToolCall", "Usage"]
+__all__ = ["AnswerEnd", "FinishReason", "Message", "MessageBuilder", "ToolCall", "Usage"]
 
 #: OpenAI's words, and ``error`` for a row that failed.
 FinishReason = Literal["stop", "length", "tool_calls", "error"]
@@ -116,14 +116,6 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
-    """The prompt of an answer: its token ids, and the digests of its messages, those of the system left out."""
-
-    token_ids: tuple[int, ...]
-    chat: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Message(Generic[T]):
     """One finished answer."""
 
@@ -158,7 +150,7 @@ class Message(Generic[T]):
     logprobs: tuple[TokenLogprob, ...] | None = field(default=None, repr=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
     last_hidden_state: LastHiddenState | None = field(default=None, repr=False, compare=False)
-    prompt: Prompt | None = field(default=None, repr=False, compare=False)
+    prompt_ids: tuple[int, ...] = field(default=(), repr=False, compare=False)  #: of what was answered, if it is known
 
     @property
     def ok(self) -> bool:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from guided.output.output_path import check_writable, unwritable
-from special_tokens.errors import RequestError
 
 __all__ = ["TokenTrace", "Trace", "check_trace_file"]
 
@@ -73,19 +72,6 @@ class Trace:
         """Return the trace as JSON values."""
         return asdict(self)
 
-    @classmethod
-    def read(cls, path: str | Path) -> Trace:
-        """Return the trace that `write` saved as JSON; raises `RequestError` for a file that holds none."""
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-            tokens = tuple(TokenTrace(**{**token, **_pairs(token)}) for token in data["tokens"])
-            return cls(**{**data, "tokens": tokens})
-        except OSError as error:
-            reason, wanted = f"cannot read the file: {error.strerror or error}", "a file that trace.write saved"
-        except (ValueError, TypeError, KeyError) as error:
-            reason, wanted = f"no saved trace: {type(error).__name__}: {error}", "a file of trace.write(NAME.json)"
-        raise RequestError(reason, place=f"trace {path}", expected=wanted)
-
     def to_html(self) -> str:
         """Return one HTML page that loads nothing from elsewhere."""
         page = files("guided.output").joinpath("trace.html").read_text(encoding="utf-8")
@@ -97,7 +83,7 @@ class Trace:
         return re.sub(r"\{\{(\w+)\}\}", lambda slot: parts[slot[1]], page)
 
     def write(self, path: str | Path) -> Path:
-        """Write the page to ``path``, or with the suffix ``.json`` all that it shows, for `read`.
+        """Write the page to ``path``, or with the suffix ``.json`` all that it shows.
 
         Raises `RequestError` when that cannot be done.
         """
@@ -112,12 +98,6 @@ class Trace:
 def check_trace_file(path: str | Path) -> Path:
     """Raise `RequestError` now when a trace could not be written to ``path`` after a long generation."""
     return check_writable(path, "trace")
-
-
-def _pairs(token: Mapping[str, Any]) -> dict[str, Any]:
-    """The lists of a token as the tuples that they were."""
-    pairs = {name: tuple((str(text), float(p)) for text, p in token[name]) for name in ("top", "top_masked")}
-    return {**pairs, "events": tuple(map(str, token["events"]))}
 
 
 # -- the page

@@ -88,10 +88,6 @@ class MaskRow:
         self._flags = self.words.view(np.bool_)  # by byte
         self._forced: dict[int, TokenMask] = {}
 
-    @property
-    def size_bytes(self) -> int:
-        return (self.nbytes if self.address else 0) + 8 * len(self.ahead)
-
     def commit(self, token_id: int) -> None:
         """Move one position on, after ``token_id`` was committed."""
         self.last = token_id

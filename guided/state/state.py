@@ -101,11 +101,6 @@ class GuidanceState:
         """Whether the engine accepts one of ``ends`` here; a full lexer says no, and only a mask shows that."""
         return self._ask(lambda: any(self._reader.accepts(end, self._matcher.current) for end in ends))
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory of this state alone, without the engine's matcher (a few kilobytes, see docs/generate.md)."""
-        return self._log.size_bytes + self._row.size_bytes
-
     # -- the mask
 
     def fill_bitmask(self, bitmask: Words, row: int = 0) -> None:

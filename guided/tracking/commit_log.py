@@ -6,7 +6,6 @@ only now and then (the region, an exit, a forced closing) is one entry where it 
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -162,10 +161,3 @@ class CommitLog:
         twin._stays = self._stays.copy()
         twin._closings = self._closings.copy()
         return twin
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory held by this log alone; positions that neighbours share are counted once."""
-        positions = {id(p): sys.getsizeof(p) for p in self.positions}
-        parts = (self.tokens, self.positions, self.exits, self._stays, self._closings)
-        return sum(map(sys.getsizeof, parts)) + sum(positions.values())

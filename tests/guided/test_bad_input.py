@@ -10,7 +10,6 @@ from grammars.compose.compose import Parts, compose
 from grammars.values.constraints import Choice, Regex
 from grammars.values.format import Ends, Format
 from guided.engine.engine import Engine
-from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import (
     GrammarError,
@@ -126,17 +125,6 @@ def test_rows_and_plans_must_agree(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=Choice(["a"]))
     with pytest.raises(PlanError, match="plans is one plan"):
         checked_inputs(tiny_guide.context, ["a"], plan)
-    inputs = checked_inputs(tiny_guide.context, ["a"], [plan])
-    with pytest.raises(PlanError, match="expand=0"):
-        generate_kwargs(tiny_guide.context, inputs, [plan], expand=0)
-    with pytest.raises(PlanError, match=r"2 rows are generated, 1 were planned.*num_return_sequences"):
-        tiny_guide.model.generate(
-            **inputs,
-            max_new_tokens=2,
-            do_sample=True,
-            num_return_sequences=2,
-            **generate_kwargs(tiny_guide.context, inputs, [plan], expand=1),
-        )
 
 
 def test_an_unknown_model_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

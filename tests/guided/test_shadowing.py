@@ -54,8 +54,3 @@ def test_a_foreign_package_is_not_executed(tmp_path: Path, name: str) -> None:
 def test_a_folder_of_data_hides_nothing(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     assert imported(tmp_path).returncode == 0
-
-
-def test_a_module_that_was_made_by_hand_is_reported_too(tmp_path: Path) -> None:
-    made = "import types; sys.modules['grammars'] = types.ModuleType('grammars'); import guided"
-    assert "ImportError: <module 'grammars'> hides the package 'grammars'" in imported(tmp_path, made).stderr

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -18,7 +18,7 @@ from guided.hf.cache.step_kv import CACHE_NAMES, cache_of
 from guided.hf.masks.transfer import on_device
 from special_tokens.errors import ModelError
 
-__all__ = ["AppendKV", "CachedRows", "KVCache", "RowKV", "TakenRow"]
+__all__ = ["AppendKV", "KVCache", "RowKV", "TakenRow"]
 
 
 @dataclass(frozen=True)
@@ -32,68 +32,6 @@ class TakenRow:
     def size_bytes(self) -> int:
         """Bytes of the states."""
         return _size_of(self.states)
-
-
-class KVCache(Protocol):
-    """The KV cache of a batch.  ``ids[r]`` are the token ids of row ``r`` whose states it holds."""
-
-    ids: list[list[int]]
-    #: After a feed with ``hidden``: what enters the output embeddings, ``[rows, columns, hidden size]``, columns as the
-    #: logits have them.
-    hidden: torch.Tensor | None
-
-    def __len__(self) -> int:
-        """The number of rows."""
-        ...
-
-    def feed(
-        self, chunks: Sequence[Sequence[int]], keep: int | Sequence[int] = 1, hidden: bool = False
-    ) -> torch.Tensor:
-        """Run one forward over new tokens, ``chunks[r]`` for row ``r``; return logits ``[rows, keep, vocabulary]``.
-
-        The logits are right-aligned: ``[:, -1]`` belongs to the newest token of each row; there are at most as many
-        columns as the longest chunk has tokens.  Columns before a row's own ``keep`` and logits of a row with an empty
-        chunk, which stays as it is, mean nothing.  ``ids`` grow after the forward; if the model raises, the cache is as
-        before.
-        """
-        ...
-
-    def select(self, rows: Sequence[int]) -> None:
-        """Keep these rows in this order; a row may be repeated, and its copies are independent."""
-        ...
-
-    def crop(self, row: int, length: int) -> None:
-        """Forget the tokens of ``row`` after its first ``length``."""
-        ...
-
-    def take(self, row: int, copy: bool = True) -> TakenRow:
-        """Copy a row out; without ``copy`` it shares the cache's memory, and is good until the row goes on."""
-        ...
-
-    def put(self, taken: TakenRow) -> int:
-        """Append a row that was taken out; return its index."""
-        ...
-
-    def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
-        """Append rows: a copy of the first tokens of a row that was taken out, or an empty row for None.
-
-        There is room for ``room`` tokens a row before the cache has to grow.
-        """
-        ...
-
-    @property
-    def shares_memory(self) -> bool:
-        """Whether the rows lie in one piece of memory, so that one that is kept must be copied."""
-        ...
-
-    def num_columns(self, counts: Sequence[int]) -> int:
-        """The columns that a forward computes for chunks of these sizes."""
-        ...
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes that the cache occupies."""
-        ...
 
 
 class _Forward:
@@ -129,8 +67,12 @@ class _Forward:
         return out.logits[:, -size:], cache_of(out), last_columns(seen, size)
 
 
-class CachedRows:
-    """The part that the caches share: the ids of the rows, and the checks of chunks."""
+class KVCache:
+    """The KV cache of a batch: what its kinds share, and the contract that they fulfil.
+
+    ``ids[r]`` are the token ids of row ``r`` whose states it holds.  After a feed with ``hidden``, the field ``hidden``
+    is what enters the output embeddings, ``[rows, columns, hidden size]``, columns as the logits have them.
+    """
 
     def __init__(self, model: Any, rows: int) -> None:
         self.ids: list[list[int]] = [[] for _ in range(rows)]
@@ -138,7 +80,60 @@ class CachedRows:
         self._forward = _Forward(model)
 
     def __len__(self) -> int:
+        """The number of rows."""
         return len(self.ids)
+
+    def feed(
+        self, chunks: Sequence[Sequence[int]], keep: int | Sequence[int] = 1, hidden: bool = False
+    ) -> torch.Tensor:
+        """Run one forward over new tokens, ``chunks[r]`` for row ``r``; return logits ``[rows, keep, vocabulary]``.
+
+        The logits are right-aligned: ``[:, -1]`` belongs to the newest token of each row; there are at most as many
+        columns as the longest chunk has tokens.  Columns before a row's own ``keep`` and logits of a row with an empty
+        chunk, which stays as it is, mean nothing.  ``ids`` grow after the forward; if the model raises, the cache is as
+        before.
+        """
+        raise NotImplementedError
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Keep these rows in this order; a row may be repeated, and its copies are independent."""
+        raise NotImplementedError
+
+    def crop(self, row: int, length: int) -> None:
+        """Forget the tokens of ``row`` after its first ``length``; nothing is moved."""
+        if not 0 <= length <= len(self.ids[row]):
+            raise ValueError(f"row {row} has {len(self.ids[row])} tokens, it cannot be cropped to {length}")
+        del self.ids[row][length:]
+
+    def take(self, row: int, copy: bool = True) -> TakenRow:
+        """Copy a row out; without ``copy`` it shares the cache's memory, and is good until the row goes on."""
+        raise NotImplementedError
+
+    def put(self, taken: TakenRow) -> int:
+        """Append a row that was taken out of a cache of the same model; return its index."""
+        self.extend([(taken, len(taken.ids))])
+        return len(self) - 1
+
+    def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
+        """Append rows: a copy of the first tokens of a row that was taken out, or an empty row for None.
+
+        There is room for ``room`` tokens a row before the cache has to grow.
+        """
+        raise NotImplementedError
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether the rows lie in one piece of memory, so that one that is kept must be copied."""
+        return False
+
+    def num_columns(self, counts: Sequence[int]) -> int:
+        """The columns that a forward computes for chunks of these sizes: all tokens."""
+        return sum(counts)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that the cache occupies, columns in reserve included."""
+        raise NotImplementedError
 
     def _lengths(self) -> list[int]:
         return [len(ids) for ids in self.ids]
@@ -151,17 +146,8 @@ class CachedRows:
         for ids, chunk in zip(self.ids, chunks, strict=True):
             ids.extend(chunk)
 
-    def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
-        """Append rows (see `KVCache`)."""
-        raise NotImplementedError
 
-    def put(self, taken: TakenRow) -> int:
-        """Append a row that was taken out of a cache of the same model; return its index."""
-        self.extend([(taken, len(taken.ids))])
-        return len(self) - 1
-
-
-class RowKV(CachedRows):
+class RowKV(KVCache):
     """A cache whose rows have lengths of their own: for models of full, sliding or chunked attention.
 
     Any beginning of a row that was taken out can be put in.
@@ -202,12 +188,6 @@ class RowKV(CachedRows):
             self._cache.select_rows(rows, max(map(len, chosen), default=0))
             self.ids = chosen
 
-    def crop(self, row: int, length: int) -> None:
-        """Forget the tokens of ``row`` after its first ``length``; nothing is moved."""
-        if not 0 <= length <= len(self.ids[row]):
-            raise ValueError(f"row {row} has {len(self.ids[row])} tokens, it cannot be cropped to {length}")
-        del self.ids[row][length:]
-
     def take(self, row: int, copy: bool = True) -> TakenRow:
         """Copy a row out (see `KVCache`)."""
         ids = tuple(self.ids[row])
@@ -240,7 +220,7 @@ class RowKV(CachedRows):
         return sum(_size_of((layer.keys, layer.values)) for layer in self._cache.stored())
 
 
-class AppendKV(CachedRows):
+class AppendKV(KVCache):
     """The cache that the model's own forward makes, for hybrid and recurrent models: all chunks of equal length.
 
     Needs ``Abilities.several`` for chunks of several tokens after the first, ``Abilities.snapshot`` for take and put.
@@ -302,15 +282,6 @@ class AppendKV(CachedRows):
         self._check_single(len(self) == 0 and (len(prefixes) == 1 or not any(prefixes)))
         self._cache = deepcopy(prefixes[0][0].states) if prefixes[0] is not None else None
         self.ids = [[] if prefix is None else list(prefix[0].ids) for prefix in prefixes]
-
-    @property
-    def shares_memory(self) -> bool:
-        """False: what is taken is one row, and the last."""
-        return False
-
-    def num_columns(self, counts: Sequence[int]) -> int:
-        """The columns of all chunks."""
-        return sum(counts)
 
     def _check_single(self, single: bool) -> None:
         if not single:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from transformers.cache_utils import Cache
 
-from guided.hf.cache.kv_cache import CachedRows, TakenRow
+from guided.hf.cache.kv_cache import KVCache, TakenRow
 from guided.hf.cache.packed_attention import ARGUMENT, PackedRow, register
 from guided.hf.cache.row_layers import room_for
 from guided.hf.masks.transfer import on_device
@@ -41,7 +41,7 @@ class _ForwardCache(Cache):
         return query_length, 0
 
 
-class PackedKV(CachedRows):
+class PackedKV(KVCache):
     """A cache of rows of any lengths, for models that `packing_of` finds right (see `KVCache`)."""
 
     def __init__(self, model: Any, rows: int) -> None:
@@ -104,12 +104,6 @@ class PackedKV(CachedRows):
             seen.add(r)
         self._rows, self.ids = chosen, [list(self.ids[r]) for r in rows]
 
-    def crop(self, row: int, length: int) -> None:
-        """Forget the tokens of ``row`` after its first ``length``; nothing is moved."""
-        if not 0 <= length <= len(self.ids[row]):
-            raise ValueError(f"row {row} has {len(self.ids[row])} tokens, it cannot be cropped to {length}")
-        del self.ids[row][length:]
-
     def take(self, row: int, copy: bool = True) -> TakenRow:
         """Copy a row out (see `KVCache`)."""
         n = len(self.ids[row])
@@ -133,18 +127,9 @@ class PackedKV(CachedRows):
         return PackedRow([pair and (copied(pair[0]), copied(pair[1])) for pair in taken.states])
 
     @property
-    def shares_memory(self) -> bool:
-        """False: each row has memory of its own."""
-        return False
-
-    @property
     def windows(self) -> list[int | None]:
         """The window of each attention layer, as the last forward gave it."""
         return [window for _, window in sorted(self._rows[0].windows.items())]
-
-    def num_columns(self, counts: Sequence[int]) -> int:
-        """The tokens."""
-        return sum(counts)
 
     @property
     def size_bytes(self) -> int:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -48,8 +48,6 @@ class CacheStats:
 @dataclass(frozen=True, slots=True)
 class _Kept:
     row: TakenRow
-    #: Of each conversation that had these tokens: digests of the messages of its prompt, system texts left out.
-    chats: frozenset[tuple[int, ...]]
     state: Any  # the model's when the row was computed
     size_bytes: int
 
@@ -109,12 +107,9 @@ class PrefixPool:
             self._rows.move_to_end(best)
             return self._rows[best].row, length
 
-    def keep(
-        self, row: TakenRow, chats: Iterable[tuple[int, ...]], state: Any, epoch: int, *, is_whole: bool = False
-    ) -> None:
+    def keep(self, row: TakenRow, state: Any, epoch: int, *, is_whole: bool = False) -> None:
         """Keep a row that nothing else writes to; a kept row that is a prefix of it is dropped, unless ``is_whole``.
 
-        It belongs to the conversations ``chats``, and to those of the rows that are dropped for it.
         Not kept are a row larger than the pool, and a row of a run that began before the last `forget`; ``epoch`` is
         the pool's when the run began.  Never waits for the lock: a stream that is garbage-collected may end here while
         the same thread holds it.
@@ -123,7 +118,7 @@ class PrefixPool:
         if size > self.max_bytes:
             self.note_off(f"a row of {size} bytes is larger than cache_bytes ({self.max_bytes})")
         elif row.ids:
-            self._waiting.append((_Kept(row, frozenset(chats), state, size), epoch, is_whole))
+            self._waiting.append((_Kept(row, state, size), epoch, is_whole))
             if self._lock.acquire(blocking=False):
                 try:
                     self._add_waiting()
@@ -138,34 +133,26 @@ class PrefixPool:
                 self._add(kept, is_whole=is_whole)
 
     def _add(self, new: _Kept, *, is_whole: bool) -> None:
-        ids, chats = new.row.ids, new.chats
+        ids = new.row.ids
         for number, kept in [*self._rows.items()]:
             shared = num_common(kept.row.ids, ids)
             is_same = shared == len(ids) == len(kept.row.ids)
-            if kept.state != new.state:
-                self._drop(number)
-            elif is_same or (shared == len(kept.row.ids) and not is_whole):
-                chats |= kept.chats
+            if kept.state != new.state or is_same or (shared == len(kept.row.ids) and not is_whole):
                 self._drop(number)
             elif shared == len(ids) and not is_whole:  # a longer one has it
-                self._rows[number] = replace(kept, chats=_longest_ones(kept.chats | chats))
                 return
-        self._rows[next(self._numbers)] = replace(new, chats=_longest_ones(chats))
+        self._rows[next(self._numbers)] = new
         self._size += new.size_bytes
         while self._size > self.max_bytes:
             self._drop(next(iter(self._rows)))
             self._evicted += 1
 
-    def forget(self, chat: tuple[int, ...] | None = None) -> int:
-        """Drop the rows of the conversation ``chat``, or all rows for None; return how many were dropped.
-
-        A row belongs to the conversation if the messages of one of its chats begin with those of ``chat``, or those of
-        ``chat`` with them.  Runs that are going on keep nothing.
-        """
+    def forget(self) -> int:
+        """Drop all rows; return how many were dropped.  Runs that are going on keep nothing."""
         with self._lock:
             self._add_waiting()
             self.epoch += 1
-            gone = [n for n, kept in self._rows.items() if chat is None or any(_are_one(chat, o) for o in kept.chats)]
+            gone = list(self._rows)
             for number in gone:
                 self._drop(number)
             return len(gone)
@@ -181,17 +168,6 @@ class PrefixPool:
 
     def _drop(self, number: int) -> None:
         self._size -= self._rows.pop(number).size_bytes
-
-
-def _are_one(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether one of two chats goes on from the other."""
-    size = min(len(one), len(other))
-    return size > 0 and one[:size] == other[:size]
-
-
-def _longest_ones(chats: frozenset[tuple[int, ...]]) -> frozenset[tuple[int, ...]]:
-    """Return the chats from which no other one goes on."""
-    return frozenset(chat for chat in chats if not any(len(o) > len(chat) and o[: len(chat)] == chat for o in chats))
 
 
 def num_common(one: Sequence[int], other: Sequence[int]) -> int:

@@ -1,7 +1,7 @@
 """The cache of rows that are decoded step by step, one token per row and forward, on ``generate``'s own inputs.
 
 It serves models that cannot take several tokens at once, static caches, models that prepare their inputs themselves,
-and logits processors of the caller, which must see every step.
+and logits processors of a generation config, which must see every step.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from transformers import DynamicCache, GenerationMixin
 
 from guided.hf.cache.head_input import head_input, last_columns
 from guided.hf.masks.transfer import on_device
@@ -42,7 +41,7 @@ class StepKV:
         self._kwargs = model_kwargs
         self._history = _grown(input_ids, 64)
         self._len = int(input_ids.shape[1])
-        self._forward: _DirectForward | _PreparedForward | None = None
+        self._forward: _Forward | None = None
         self.ids: list[list[int]] = [[] for _ in range(len(input_ids))]
         self.hidden: torch.Tensor | None = None  # as in `KVCache`
 
@@ -59,7 +58,7 @@ class StepKV:
         with torch.no_grad(), head_input(self._model, hidden) as seen:
             if self._forward is None:
                 outputs = self._model._prefill(self.history, self._config, self._kwargs)
-                self._forward = _forward_of(self._model, self.history, outputs, self._config, self._kwargs)
+                self._forward = _Forward(self._model, outputs, self._config, self._kwargs)
             else:
                 self._write([chunk[0] for chunk in chunks])
                 outputs = self._forward.next(self.history)
@@ -87,34 +86,8 @@ class StepKV:
         return sum(t.nbytes for t in tensors if isinstance(t, torch.Tensor))
 
 
-class _DirectForward:
-    """Calls the model directly, with the inputs that transformers' own preparation would compute."""
-
-    def __init__(self, model: Any, history: torch.Tensor, model_kwargs: dict[str, Any]) -> None:
-        self._model = model
-        self._cache = {name: model_kwargs[name] for name in CACHE_NAMES if name in model_kwargs}
-        self._mask = model_kwargs.get("attention_mask")
-        self._columns = int(history.shape[1])
-        if self._mask is not None:
-            self._mask = _grown(self._mask, 64, fill=1)
-        positions = model_kwargs.get("position_ids")
-        self._positions = positions[..., -1:].clone() if positions is not None else None
-
-    def next(self, history: torch.Tensor) -> Any:
-        self._columns += 1
-        inputs: dict[str, Any] = {"input_ids": history[:, -1:].contiguous(), **self._cache}
-        if self._mask is not None:
-            if self._columns > self._mask.shape[1]:
-                self._mask = _grown(self._mask, self._columns, fill=1)
-            inputs["attention_mask"] = self._mask[:, : self._columns]
-        if self._positions is not None:
-            self._positions = self._positions + 1
-            inputs["position_ids"] = self._positions
-        return self._model(**inputs, use_cache=True, return_dict=True)
-
-
-class _PreparedForward:
-    """Calls the model through its own input preparation, for models and caches that need it."""
+class _Forward:
+    """Calls the model on inputs that it prepares itself."""
 
     def __init__(self, model: Any, outputs: Any, config: Any, model_kwargs: dict[str, Any]) -> None:
         self._model = model
@@ -131,18 +104,7 @@ class _PreparedForward:
         return outputs
 
 
-def _forward_of(
-    model: Any, history: torch.Tensor, outputs: Any, config: Any, model_kwargs: dict[str, Any]
-) -> _DirectForward | _PreparedForward:
-    is_inherited = type(model).prepare_inputs_for_generation is GenerationMixin.prepare_inputs_for_generation
-    is_inherited &= not model.is_remote_code()
-    plain = type(cache_of(model_kwargs)) is DynamicCache and set(model_kwargs) <= PLAIN_INPUTS
-    if is_inherited and plain and model_kwargs.get("use_cache", True) and not model.config.is_encoder_decoder:
-        return _DirectForward(model, history, model_kwargs)
-    return _PreparedForward(model, outputs, config, model_kwargs)
-
-
-def _grown(rows: torch.Tensor, by: int, *, fill: int = 0) -> torch.Tensor:
-    """Return ``rows`` ``[n, length]`` with ``by`` more columns of ``fill``."""
-    tail = torch.full((rows.shape[0], by), fill, dtype=rows.dtype, device=rows.device)
+def _grown(rows: torch.Tensor, by: int) -> torch.Tensor:
+    """Return ``rows`` ``[n, length]`` with ``by`` more columns."""
+    tail = torch.zeros((rows.shape[0], by), dtype=rows.dtype, device=rows.device)
     return torch.cat([rows, tail], dim=-1)

@@ -18,7 +18,7 @@ from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
 from guided.landing.options import Budgeting, LandingOptions, ShortBudget, budgeting, checked_max_tokens
-from guided.output.message import Message, Prompt
+from guided.output.message import Message
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
 from guided.rows.making import make_row
@@ -35,7 +35,6 @@ __all__ = ["generate_kwargs", "parsed_answer", "read_messages"]
 class _Rows:
     """The settings of all rows of a call, see `generate_kwargs`."""
 
-    expand: int | None = None
     on_error: OnError = "end"
     max_rollbacks: int | None = None
     in_place: bool = False
@@ -46,8 +45,10 @@ class _Rows:
         check_on_error(self.on_error)
         if not isinstance(self.in_place, bool):
             raise PlanError(f"in_place={shown(self.in_place)}", place="batch", expected="True or False")
-        _check_count(self.expand, "expand", 1)
-        _check_count(self.max_rollbacks, "max_rollbacks", 0)
+        count: object = self.max_rollbacks
+        if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 0):
+            expected = "an integer of 0 or more, or None"
+            raise PlanError(f"max_rollbacks={shown(count)}", place="batch", expected=expected)
         if self.max_tokens is not None:
             checked_max_tokens(self.max_tokens)
 
@@ -67,13 +68,6 @@ class _Rows:
     def words(self) -> dict[str, Any]:
         """Return the limit of tokens in the words of ``generate``."""
         return {} if self.max_tokens is None else {"max_new_tokens": self.max_tokens}
-
-
-def _check_count(value: object, name: str, least: int) -> None:
-    """Raise `PlanError` for what is neither None nor an integer of at least ``least``."""
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= least):
-        return
-    raise PlanError(f"{name}={shown(value)}", place="batch", expected=f"an integer of {least} or more, or None")
 
 
 def generate_kwargs(
@@ -109,7 +103,6 @@ def generate_kwargs(
         num_prompts=inputs.num_rows,
         prompts=inputs.prompt_ids,
         padded=inputs["input_ids"].tolist(),
-        expand=how.expand,
         filler=context.pad_id,
         in_place=how.in_place,
         widths=logits_widths(context.model),
@@ -165,19 +158,18 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
     rows: list[Row | None] = [None] * num_rows
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
-        end_cut_rows(context, inputs.session, output, rows, generated, inputs.num_rows)
+        end_cut_rows(context, rows, generated)
     messages: list[Message] = []
     for r, (row, tokens) in enumerate(zip(rows, generated, strict=True)):
         p = r // expand
-        prompt = Prompt(inputs.prompt_ids[p], inputs.chats[p])
-        used = len(prompt.token_ids)
+        used = len(inputs.prompt_ids[p])
         message = read_answer(
             tokens, plans[p], context.engine, begin=inputs.begins[p], sequence=row, prompt_tokens=used, number=r
         )
         notes = message.notes
         if isinstance(plans[p], Plan) and row is None:
             notes += ("nothing guided this text: generate was called without the arguments of guide.batch",)
-        messages.append(replace(message, prompt=prompt, notes=notes))
+        messages.append(replace(message, prompt_ids=inputs.prompt_ids[p], notes=notes))
     return messages
 
 

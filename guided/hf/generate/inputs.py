@@ -23,9 +23,9 @@ __all__ = ["Inputs", "bind", "check_rows", "checked_inputs", "pad_left"]
 class Inputs(UserDict[str, torch.Tensor]):
     """``input_ids`` and ``attention_mask`` (int64 ``[rows, length]``) for ``model.generate(**inputs)``.
 
-    ``prompt_ids`` are the unpadded prompts; ``begins`` are the places at which the plans begin after these prompts;
-    ``chats`` are digests of each prompt's messages, without system messages.  The session of the last ``generate`` call
-    is kept here, so that `guided.hf.Batch.messages` can report what guidance did.
+    ``prompt_ids`` are the unpadded prompts; ``begins`` are the places at which the plans begin after these prompts.
+    The session of the last ``generate`` call is kept here, so that `guided.hf.Batch.messages` can report what guidance
+    did.
     """
 
     def __init__(
@@ -33,18 +33,16 @@ class Inputs(UserDict[str, torch.Tensor]):
         data: dict[str, torch.Tensor],
         prompt_ids: Sequence[Sequence[int]],
         begins: Sequence[Begin],
-        chats: Sequence[tuple[int, ...]] = (),
     ) -> None:
         super().__init__(data)
         self.prompt_ids = tuple(tuple(ids) for ids in prompt_ids)
         self.begins = tuple(begins)
-        self.chats = tuple(chats) or ((),) * len(self.prompt_ids)
         self.session: Session | None = None
 
     def to(self, device: Any) -> Inputs:
         """Return the same inputs with their tensors on ``device``."""
         data = {key: value.to(device) for key, value in self.data.items()}
-        moved = Inputs(data, self.prompt_ids, self.begins, self.chats)
+        moved = Inputs(data, self.prompt_ids, self.begins)
         moved.session = self.session
         return moved
 
@@ -52,12 +50,7 @@ class Inputs(UserDict[str, torch.Tensor]):
         """Return the same prompts, prompt ``row`` repeated ``counts[row]`` times, copies next to each other."""
         index = [row for row, count in enumerate(counts) for _ in range(count)]
         data = {key: value[torch.tensor(index, device=value.device)] for key, value in self.data.items()}
-        return Inputs(
-            data,
-            [self.prompt_ids[row] for row in index],
-            [self.begins[row] for row in index],
-            [self.chats[row] for row in index],
-        )
+        return Inputs(data, [self.prompt_ids[row] for row in index], [self.begins[row] for row in index])
 
     @property
     def num_rows(self) -> int:
@@ -110,9 +103,9 @@ def checked_inputs(
 
 def bind(context: ModelContext, prompts: Sequence[BoundPrompt]) -> Inputs:
     """Return bound prompts as a batch."""
-    ids, begins, chats = zip(*prompts, strict=True)
+    ids, begins = zip(*prompts, strict=True)
     data = {key: value.to(context.model.device) for key, value in pad_left(ids, context.pad_id).items()}
-    return Inputs(data, ids, begins, chats)
+    return Inputs(data, ids, begins)
 
 
 def pad_left(rows: Sequence[Sequence[int]], pad_id: int) -> dict[str, torch.Tensor]:

@@ -20,15 +20,11 @@ Ids: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """``number`` prompts, ``ids`` without padding and ``padded`` as ``generate`` gets them; all None for any prompts.
-
-    ``expand`` is the number of rows that continue each prompt, None for any number.
-    """
+    """``number`` prompts, ``ids`` unpadded and ``padded`` as ``generate`` gets them; all None for any prompts."""
 
     number: int | None
     ids: Sequence[Sequence[int]] | None = None
     padded: Sequence[Sequence[int]] | None = None
-    expand: int | None = None
 
     def expand_of(self, num_rows: int, prompts: Sequence[Sequence[int]]) -> int:
         """Return how many of ``num_rows`` rows continue one of ``prompts``."""
@@ -36,7 +32,7 @@ class Prompts:
 
     def fit(self, ids: Ids) -> bool:
         """Whether a call whose rows are ``ids`` int64 ``[rows, length]`` has these prompts."""
-        if not self._fit_rows(len(ids)):
+        if len(ids) % (self.number or len(ids)):
             return False
         if self.ids is None or self.padded is None:
             return True
@@ -46,19 +42,11 @@ class Prompts:
             for r, row in enumerate(ids.tolist())
         )
 
-    def _fit_rows(self, num_rows: int) -> bool:
-        expand, remainder = divmod(num_rows, self.number or num_rows)
-        return remainder == 0 and expand == (self.expand or expand or 1)
-
     def refuse(self, ids: Ids) -> None:
         """Raise the `PlanError` that says why these rows do not `fit`."""
-        if not self._fit_rows(len(ids)):
-            planned = (self.number or 1) * (self.expand or 1)
-            raise PlanError(
-                f"{len(ids)} rows are generated, {planned} were planned",
-                place="batch",
-                hint="expand is num_return_sequences or num_beams; without it any number will do",
-            )
+        if self.number and len(ids) % self.number:
+            expected = f"a multiple of the {self.number} prompts"
+            raise PlanError(f"{len(ids)} rows are generated", place="batch", expected=expected)
         raise PlanError(
             "these rows do not end with the prompts of the batch",
             place="batch",

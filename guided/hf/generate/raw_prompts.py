@@ -18,6 +18,7 @@ import torch
 from grammars.plan.plan import Entry, Exit, Plan, Region, RegionName, RowPlan
 from grammars.tree.render import quote
 from guided.engine.engine import Engine
+from guided.hf.model.chat_template import token_ids
 from guided.hf.model.context import ModelContext
 from special_tokens.errors import RequestError
 
@@ -41,7 +42,7 @@ def read_prompts(context: ModelContext, prompt: Any) -> list[list[int]]:
         raise RequestError(f"{type(prompt).__name__} is not a prompt", place="prompt", expected="a text or token ids")
     if isinstance(prompt, str) or _is_id(prompt[0]):
         prompt = [prompt]
-    rows = [context.tokenised(item)["input_ids"] if isinstance(item, str) else item for item in prompt]
+    rows = [token_ids(context.tokenizer, item) if isinstance(item, str) else item for item in prompt]
     size = context.tokens.vocab_size
     for r, row in enumerate(rows):
         if isinstance(row, torch.Tensor):

@@ -7,7 +7,6 @@ it permutes rows or when it takes drafts back, so `Session.read` compares every 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from threading import Lock, get_ident
 from typing import TypeAlias
 
@@ -27,33 +26,20 @@ from guided.rows.beams import BeamTracker, Row
 from guided.rows.sequence import RowSequence
 from special_tokens.errors import ModelError, TokenRefused
 
-__all__ = ["Memory", "RowMaker", "Session"]
+__all__ = ["RowMaker", "Session"]
 
 #: Makes the row number ``row`` that continues prompt number ``prompt`` (given by its tokens), None where nothing
 #: is to be guided there.
 RowMaker: TypeAlias = Callable[[int, int, Sequence[int]], Row | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The memory of a session now: rows followed, engine matchers, and our own bytes (matchers apart).
-
-    ``size_bytes`` grows with rows and tokens; ``shared_bytes`` is for all rows together and bounded.
-    """
-
-    rows: int
-    matchers: int
-    size_bytes: int
-    shared_bytes: int = 0
-
-
 class Session:
     """All rows of one call of ``generate``; a new call with the same hooks gets new rows.
 
     ``prompts`` are the unpadded prompts and ``padded`` those that ``generate`` gets; both are None for a session that
-    accepts any prompts.  ``expand`` is the number of rows that continue each prompt, None for any number.  ``filler``
-    is the id that a failed row writes.  With ``in_place`` masks are written into the scores themselves.  ``widths`` are
-    further widths that the model's scores may have; scores of any other width belong to an assistant model.
+    accepts any prompts.  ``filler`` is the id that a failed row writes.  With ``in_place`` masks are written into the
+    scores themselves.  ``widths`` are further widths that the model's scores may have; scores of any other width belong
+    to an assistant model.
     """
 
     def __init__(
@@ -64,7 +50,6 @@ class Session:
         num_prompts: int | None,
         prompts: Sequence[Sequence[int]] | None = None,
         padded: Sequence[Sequence[int]] | None = None,
-        expand: int | None = None,
         filler: int = 0,
         in_place: bool = False,
         widths: Collection[int] = (),
@@ -75,10 +60,9 @@ class Session:
         self.has_budgets = False  # whether a row must end within a budget
         self.filler = filler
         self.prompt_len: int | None = None
-        self.candidates: list[bool] = []  # of beam search, as the criterion was last shown them: which had ended
         self.expand = 1  # rows that continue each prompt
         self.host = HostLink()
-        self.prompts = Prompts(num_prompts, prompts, padded, expand)
+        self.prompts = Prompts(num_prompts, prompts, padded)
         self._make_row = make_row
         self._trackers: list[BeamTracker | None] = []
         self._num_rows = 0
@@ -93,7 +77,7 @@ class Session:
         self._link: DeviceLink | None = None
         self._rows: tuple[Row | None, ...] = ()
         if prompts is not None:
-            self._make_rows(len(prompts) * (expand or 1), prompts)
+            self._make_rows(len(prompts), prompts)
 
     # -- rows
 
@@ -119,12 +103,6 @@ class Session:
             rows = [row for row in made if row is not None]
             self._trackers.append(BeamTracker(rows) if rows else None)
         self._line_up()
-
-    def memory(self) -> Memory:
-        """Return what is held for the rows now."""
-        states = [row.state for row in self._rows if isinstance(row, RowSequence)]
-        held = sum(state.size_bytes for state in states) + self._ids.nbytes
-        return Memory(self._num_rows, len(states), held, self.host.size_bytes)
 
     # -- following
 
@@ -242,7 +220,6 @@ class Session:
         """The rows of a new call, whose prompts are ``ids`` int64 ``[rows, length]``."""
         if not self.prompts.fit(ids):
             self.prompts.refuse(ids)
-        self.candidates = []
         if len(ids) != self._num_rows or self.prompts.ids is None:
             self._make_rows(len(ids), self.prompts.ids if self.prompts.ids is not None else ids.tolist())
         else:
@@ -340,7 +317,7 @@ class Session:
             if self._thread != get_ident():
                 raise at_once()
             self._settled, self._is_asked = input_ids.shape[1], True
-            done = self.candidates = self._candidates_ended(self._on_host(input_ids)[:, self.prompt_len :].tolist())
+            done = self._candidates_ended(self._on_host(input_ids)[:, self.prompt_len :].tolist())
         elif link is not None and self._shows_next(input_ids, link) and self._end_by_id():
             self._settled, self._is_asked = input_ids.shape[1], True
             return link.ended(input_ids)

@@ -61,7 +61,7 @@ def _filled(pair: torch.Tensor, strategy: Literal["hybrid", "prefill"], message:
 
 def token_ids_of(message: Message) -> tuple[int, ...]:
     """Return the tokens of prompt and answer."""
-    return (*(message.prompt.token_ids if message.prompt is not None else ()), *message.token_ids)
+    return (*message.prompt_ids, *message.token_ids)
 
 
 def on_host(states: torch.Tensor) -> Vectors:

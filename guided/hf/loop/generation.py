@@ -34,12 +34,12 @@ from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.inspect.trace import build_trace
 from guided.landing.options import Budgeting
-from guided.output.message import Message, Prompt, Usage
+from guided.output.message import Message, Usage
 from guided.rows.alone import attempt, completed
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import OnError
 from guided.sampling import RowSampling, TokenLogprob
-from special_tokens.errors import ModelError
+from special_tokens.errors import ModelError, RequestError
 
 __all__ = ["Generation", "Streamer"]
 
@@ -71,8 +71,8 @@ class Generation:
     """Rows and their answers.  Iterate `steps` once; `messages` are then the answers.
 
     ``inputs``, ``plans``, ``rows`` and ``max_tokens`` have one entry per row; ``choices`` has one per message, the
-    index of its row: several greedy answers to one prompt are one row.  The ``streamer`` of a single row gets each run
-    of tokens at once; with several rows it gets one token per row and step, so that rows stay aligned.
+    index of its row: several greedy answers to one prompt are one row.  A ``streamer``, of a single row, gets each run
+    of tokens at once.  Raises `RequestError` for one with several rows.
     """
 
     def __init__(
@@ -92,6 +92,8 @@ class Generation:
         hidden: HiddenStates | None = None,
         budget: Budgeting | None = None,
     ) -> None:
+        if streamer is not None and len(plans) > 1:
+            raise RequestError(f"it is one for {len(plans)} answers", place="streamer", hint="use one for each chat")
         self.context = context
         self.inputs = inputs
         self.plans = tuple(plans)
@@ -127,7 +129,6 @@ class Generation:
                 max_tokens[r],
                 list(inputs.prompt_ids[r]),
                 RowSampler(self.rows[r], inputs.prompt_ids[r]),
-                inputs.chats[r],
                 self._recorder,
                 self._states,
             )
@@ -165,11 +166,10 @@ class Generation:
 
     @cached_property
     def _prepared(self) -> Prepared:
-        needs_columns = self._streamer is not None and len(self.rows) > 1
         # The last token is fed as well where its state is wanted.
         most = max(self._max_tokens) + (self._states is not None)
         is_free = self._drafts is None and not any(isinstance(plan, Plan) for plan in self.plans)
-        return prepare(self.context, self.inputs, most, step_by_step=needs_columns, is_free=is_free)
+        return prepare(self.context, self.inputs, most, is_free=is_free)
 
     @property
     def why_alone(self) -> str:
@@ -220,11 +220,8 @@ class Generation:
     def _show_step(self, step: Step) -> None:
         if self._streamer is None:
             return
-        written = [step.tokens.get(row, []) for row in self.loop_rows]
-        if len(written) > 1:
-            self._show(torch.tensor([tokens[0] if tokens else self.context.pad_id for tokens in written]))
-        elif written[0]:
-            self._show(torch.tensor(written[0]))
+        if written := step.tokens.get(self.loop_rows[0]):
+            self._show(torch.tensor(written))
 
     def _show(self, tokens: torch.Tensor) -> None:
         if self._streamer is not None:
@@ -260,8 +257,7 @@ class Generation:
                 accepted_tokens=row.accepted,
             )
         )
-        prompt = Prompt(self.inputs.prompt_ids[r], self.inputs.chats[r])
-        message = replace(message, notes=(*message.notes, *self._notes), prompt=prompt)
+        message = replace(message, notes=(*message.notes, *self._notes), prompt_ids=self.inputs.prompt_ids[r])
         return completed(message, r, partial(self._recorded, r))
 
     def _recorded(self, r: int, message: Message) -> Message:

@@ -23,7 +23,7 @@ class LoopRow:
     ``number`` is the row's in its call, to whose rows ``recorder``, ``drafts``, ``reuse`` and ``states`` belong.  With
     ``reuse`` the row begins with a kept prefix, and is kept when it leaves; with ``states`` its last token is fed, too.
     ``pending`` are the tokens that the cache does not hold yet, at first the prompt; the last ``num_unrecorded`` were
-    forced, and their log-probabilities are still to be recorded.  ``chat`` are the digests of the prompt's messages.
+    forced, and their log-probabilities are still to be recorded.
     """
 
     number: int
@@ -31,7 +31,6 @@ class LoopRow:
     max_tokens: int
     pending: list[int]
     sampler: RowSampler
-    chat: tuple[int, ...] = ()
     recorder: Recorder | None = None
     states: LastStates | None = None
     drafts: Drafts | None = None
@@ -48,7 +47,6 @@ class LoopRow:
     is_filling: bool = False  #: not all of its prompt is in the cache
     twins: Sequence[LoopRow] = ()  #: rows with the same prompt, which wait until this one's is in the cache
     fed_newest_when_added: bool = True  #: `feeds_newest` on adding; rows share a place until it changes
-    chats: frozenset[tuple[int, ...]] = frozenset()  #: of all rows with the same prompt
 
     @property
     def is_done(self) -> bool:

@@ -40,9 +40,8 @@ class Places:
         for row in rows:
             rows_by_tokens.setdefault(tuple(row.chunk), []).append(row)  # a chunk is what is pending, and a draft
         for alike in rows_by_tokens.values():
-            chats = frozenset(row.chat for row in alike)  # the conversations of holder and twins
             for row in alike:
-                row.chats, row.is_filling, row.fed_newest_when_added = chats, True, row.feeds_newest
+                row.is_filling, row.fed_newest_when_added = True, row.feeds_newest
             alike[0].twins = alike[1:]
             self.waiting.append(alike[0])
 
@@ -74,7 +73,7 @@ class Places:
         """Offer the cache row of a place to the pool of kept rows; without ``row.reuse`` nothing is kept."""
         row = self.active[place]
         if row.reuse is not None:
-            row.reuse.keep(self.cache, place, row.chats, is_last=is_last)
+            row.reuse.keep(self.cache, place, is_last=is_last)
 
     def make_room(self) -> None:
         """Take out the newest rows until the others fit; each is fed again later and goes on where it was."""

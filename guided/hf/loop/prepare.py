@@ -1,4 +1,4 @@
-"""Prepare a call of the decode loop with ``generate``'s own code: cache, logits processors and stopping criteria."""
+"""Prepare a call of the decode loop with ``generate``'s own code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NEUTRAL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prepared call and its cache, for which ``processors`` and ``criteria`` of the model's generation config are.
+    """A prepared call and its cache, for which ``processors`` of the model's generation config are.
 
     ``off`` says why rows of this call are not kept, and ``why_alone`` why they cannot join a loop with others; both are
     empty if they are, and can.
@@ -52,17 +52,15 @@ class Prepared:
 
     cache: KVCache | StepKV
     processors: list[Any] = field(default_factory=list)
-    criteria: list[Any] = field(default_factory=list)
     off: str = ""
     why_alone: str = ""
 
 
-def prepare(
-    context: ModelContext, inputs: Inputs, max_tokens: int, *, step_by_step: bool = False, is_free: bool = False
-) -> Prepared:
+def prepare(context: ModelContext, inputs: Inputs, max_tokens: int, *, is_free: bool = False) -> Prepared:
     """Prepare a call of at most ``max_tokens`` new tokens for ``inputs`` as ``generate`` does.
 
-    ``step_by_step``: the caller needs a step for each token.  ``is_free``: no row has a plan that may force tokens.
+    ``is_free``: no row has a plan that may force tokens.  Raises `ModelError` for a generation config that adds
+    stopping criteria.
     """
     ends = list(context.tokens.end_ids) or None
     try:
@@ -76,12 +74,15 @@ def prepare(
             place="generation_config",
             hint="unset this in model.generation_config; stop strings are asked for with stop=",
         ) from error
-    criteria = [criterion for criterion in criteria if not isinstance(criterion, EosTokenCriteria | MaxLengthCriteria)]
+    added = [part for part in criteria if not isinstance(part, EosTokenCriteria | MaxLengthCriteria)]
+    if added:
+        name, hint = type(added[0]).__name__, "unset it, or use model.generate(**guide.batch(...))"
+        raise ModelError(f"only model.generate stops by {name}", place="generation_config", hint=hint)
     step = StepKV(context.model, ids, config, kwargs)
-    why = _own_way(kwargs, config, [*processors, *criteria])
-    if step_by_step or why:
-        off = f"decoded step by step: {why}" if why else "this call is decoded step by step"
-        return Prepared(step, list(processors), criteria, off, off)
+    why = _own_way(kwargs, config, processors)
+    if why:
+        off = f"decoded step by step: {why}"
+        return Prepared(step, list(processors), off, off)
     model, abilities = context.model, abilities_of(context.model)
     if abilities.ragged:
         lengths = [len(ids) for ids in inputs.prompt_ids]
@@ -100,9 +101,7 @@ def prepare(
 def own_loop(context: ModelContext, prepared: Prepared, inputs: Inputs) -> RowLoop:
     """Return the loop of one call alone."""
     device = inputs["input_ids"].device
-    return RowLoop(
-        prepared.cache, RowMasks(context.engine, device), device, context.pad_id, prepared.processors, prepared.criteria
-    )
+    return RowLoop(prepared.cache, RowMasks(context.engine, device), device, context.pad_id, prepared.processors)
 
 
 def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int, piece: int | None = None) -> RowLoop:
@@ -122,10 +121,10 @@ def shared_loop(context: ModelContext, *, rows: int, cached_tokens: int, piece: 
     return RowLoop(cache, RowMasks(context.engine, device), device, context.pad_id, capacity=capacity)
 
 
-def _own_way(kwargs: Mapping[str, Any], config: Any, added: Sequence[Any]) -> str:
+def _own_way(kwargs: Mapping[str, Any], config: Any, processors: Sequence[Any]) -> str:
     """Return what in the generation config asks for ``generate``'s own way of decoding; "" if nothing does."""
-    if added:
-        return f"the generation config adds {', '.join(dict.fromkeys(type(processor).__name__ for processor in added))}"
+    if processors:
+        return f"the generation config adds {', '.join(dict.fromkeys(type(part).__name__ for part in processors))}"
     if not kwargs.get("use_cache", True):
         return "use_cache is false"
     if config.prefill_chunk_size is not None:

@@ -50,12 +50,7 @@ class Recorder:
     def _add(
         self, rows: Sequence[int], raw: torch.Tensor, scores: torch.Tensor, tokens: torch.Tensor, *, masked: bool
     ) -> None:
-        size = 1 if raw.is_cpu else len(raw)  # on the CPU row by row: one row fits the processor's caches
-        parts = [
-            self._rows(*part, masked=masked)
-            for part in zip(raw.split(size), scores.split(size), tokens[:, None].split(size), strict=True)
-        ]
-        columns = [torch.cat(column) for column in zip(*parts, strict=True)]
+        columns = self._rows(raw, scores, tokens[:, None], masked=masked)
         now = time.perf_counter()
         for row, *values in zip(rows, *columns, strict=True):
             self._tokens[row].append((values[0], values[1], values[2]))
@@ -116,25 +111,7 @@ class Recorder:
 def _summary(logits: torch.Tensor, chosen: torch.Tensor, num_top: int) -> tuple[torch.Tensor, ...]:
     """Return log-probabilities of the chosen tokens ``[rows, 1]``, then of the best ``[rows, num_top]`` with ids."""
     logprobs = logits.log_softmax(dim=-1)
-    return logprobs.gather(-1, chosen), *_top(logprobs, min(num_top, logits.shape[-1]))
-
-
-#: Block size of `_top`: each block is first represented by its maximum.
-_BLOCK_SIZE = 64
-
-
-def _top(scores: torch.Tensor, num_top: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return ``scores.topk(num_top)`` in a third of its time on the CPU: the best scores lie in the best blocks."""
-    whole = scores.shape[-1] // _BLOCK_SIZE * _BLOCK_SIZE
-    if num_top * _BLOCK_SIZE >= whole:
-        values, ids = scores.topk(num_top, dim=-1)
-        return values, ids
-    blocks = scores[:, :whole].unflatten(-1, (-1, _BLOCK_SIZE)).amax(dim=-1).topk(num_top, dim=-1).indices
-    ids = (blocks[:, :, None] * _BLOCK_SIZE + torch.arange(_BLOCK_SIZE, device=scores.device)).flatten(1)
-    sentinels = torch.arange(whole, scores.shape[-1], device=scores.device).expand(len(scores), -1)
-    ids = torch.cat([ids, sentinels], dim=-1)
-    values, best = scores.gather(-1, ids).topk(num_top, dim=-1)
-    return values, ids.gather(-1, best)
+    return logprobs.gather(-1, chosen), *logprobs.topk(min(num_top, logits.shape[-1]))
 
 
 def _pairs(ids: list[int], logprobs: list[float], size: int) -> tuple[tuple[int, float], ...]:

@@ -34,8 +34,8 @@ class Reuse:
         """
         return self._pool.longest(wanted, len(wanted), self._state, is_whole=is_whole)
 
-    def keep(self, cache: KVCache, row: int, chats: frozenset[tuple[int, ...]], *, is_last: bool = True) -> None:
-        """Keep a row of ``cache`` for its conversations ``chats``; with ``is_last`` it does not go on in the cache.
+    def keep(self, cache: KVCache, row: int, *, is_last: bool = True) -> None:
+        """Keep a row of ``cache``; with ``is_last`` it does not go on in the cache.
 
         Never raises: an answer must not be lost because its row cannot be kept, for example for lack of memory.
         """
@@ -47,6 +47,6 @@ class Reuse:
                 self._pool.note_off(f"a row of {size} bytes is larger than cache_bytes ({self._pool.max_bytes})")
             else:
                 taken = cache.take(row, copy=cache.shares_memory or not is_last)
-                self._pool.keep(taken, chats, self._state, self._epoch, is_whole=isinstance(cache, AppendKV))
+                self._pool.keep(taken, self._state, self._epoch, is_whole=isinstance(cache, AppendKV))
         except Exception as error:
             log.warning("rows could not be kept: %s: %s", type(error).__name__, error)

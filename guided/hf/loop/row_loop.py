@@ -27,12 +27,11 @@ from guided.hf.loop.sampling import adjust, choose
 from guided.hf.masks.logits_check import not_numbers
 from guided.hf.masks.transfer import on_device
 from guided.rows.alone import attempt, together
-from special_tokens.errors import ModelError
 
 __all__ = ["RowLoop", "Step"]
 
-#: Added to the token of a row on its way to the host: its scores are not sound; criteria end it.
-_UNSOUND, _ENDED = 1 << 32, 1 << 33
+#: Added to the token of a row on its way to the host: its scores are not sound.
+_UNSOUND = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ class RowLoop:
     `join` rows, call `step` while the loop is not `is_empty`; `close` takes rows out before their end.  One thread at a
     time.  A row carries its answer, sampling, recorder, drafts and kept rows (`LoopRow`); what is raised in it ends it
     alone (``answer.error``).  What is raised by the model breaks a step off: then `close` the loop.  A `StepKV` has its
-    rows from the beginning; ``processors`` and ``criteria`` are as in transformers and need one.
+    rows from the beginning; ``processors`` are as in transformers and need one.
     """
 
     cache: KVCache | StepKV
@@ -66,7 +65,6 @@ class RowLoop:
     device: torch.device
     pad_id: int = 0
     processors: Sequence[Any] = ()
-    criteria: Sequence[Any] = ()
     capacity: Capacity = Capacity()
     _ready: list[int] = field(default_factory=list)  # the active rows of which the logits of a forward are read
     _logits: torch.Tensor | None = None  # of a forward that was launched
@@ -237,7 +235,10 @@ class RowLoop:
         self._record_forced(logits, places)
         answers = [row.answer for row in active]
         raw = self._newest(logits, places)
-        scores = self._processed(adjust(raw, samplers))
+        scores = adjust(raw, samplers)
+        if isinstance(self.cache, StepKV):
+            for processor in self.processors:
+                scores = processor(self.cache.history, scores)
         guided = [None if row.is_done else row.answer for row in active]
         # Looked at before masking: masks may hide NaN, or overwrite it.
         best = raw.amax(dim=-1) if any(answer.sequence is not None for answer in answers) or self.processors else None
@@ -275,30 +276,9 @@ class RowLoop:
                 attempt(row.answer.fail, None, row.recorder.record_forced, row.number, columns.float(), new)
             row.num_unrecorded = 0
 
-    def _processed(self, scores: torch.Tensor) -> torch.Tensor:
-        """Return the scores after ``processors``."""
-        for processor in self.processors if isinstance(self.cache, StepKV) else ():
-            processed = processor(self._history(), scores)
-            if not isinstance(processed, torch.Tensor) or processed.shape != scores.shape:
-                shape = list(processed.shape) if isinstance(processed, torch.Tensor) else type(processed).__name__
-                raise ModelError(
-                    f"{type(processor).__name__} made {shape} of scores {list(scores.shape)}",
-                    place="logits processor",
-                    expected="scores of the same shape",
-                )
-            scores = processed
-        return scores
-
-    def _history(self, newest: torch.Tensor | None = None) -> torch.Tensor:
-        assert isinstance(self.cache, StepKV)
-        history = self.cache.history
-        return history if newest is None else torch.cat([history, newest[:, None]], dim=-1)
-
     def _on_host(self, tokens: torch.Tensor, sound: torch.Tensor) -> list[int]:
         """Return the tokens on the host, with what else is known of a row added: see `_UNSOUND` and `RowMasks.mark`."""
         marked = torch.add(tokens, sound.logical_not(), alpha=_UNSOUND)
-        for criterion in self.criteria:
-            marked |= criterion(self._history(tokens), None) * _ENDED
         lists: list[int] = self.masks.mark(marked).tolist()
         return lists
 
@@ -317,8 +297,6 @@ class RowLoop:
                 row.pending = [token]
                 row.sampler.commit([token])
                 step.add(row, [token])
-            if number & _ENDED:
-                row.max_tokens = len(row.answer.tokens)
         for row in rows if self.places is not None else ():
             if row.pending:
                 step.add(row, row.take_forced())

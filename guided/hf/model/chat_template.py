@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from typing import Any
 
 from jinja2 import TemplateError as JinjaError
@@ -13,14 +13,17 @@ from jinja2.exceptions import SecurityError
 from grammars.plan.plan import Plan
 from grammars.prompt.anchored import put_anchors, tags_of
 from grammars.prompt.escape import escape_special_tokens, segments
-from grammars.prompt.messages import comparable_texts, messages_for, template_arguments
+from grammars.prompt.messages import messages_for, template_arguments
 from grammars.values.format import Anchor, Format
 from guided.hf.model.renderers import mutable_renderer
 from guided.output.message import Message
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, TemplateError
 
-__all__ = ["chat_digests", "encode", "forgotten_chat", "messages_of", "prompt_text", "render", "render_chat"]
+__all__ = ["encode", "messages_of", "prompt_text", "render", "render_chat", "token_ids"]
+
+#: A tokenizer of transformers keeps the options of a call in itself: other threads would read with them.
+_one_at_a_time = threading.Lock()
 
 
 def render(tokenizer: Any, messages: Sequence[Mapping[str, Any]], tokens: SpecialTokens, **kwargs: Any) -> str:
@@ -77,21 +80,6 @@ def _as_mapping(message: Any) -> Any:
     return message if dump is None else dump(exclude_none=True)
 
 
-def chat_digests(messages: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-    """Return a digest of each message except system messages; kept rows of a conversation are found by them."""
-    return tuple(int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in comparable_texts(messages))
-
-
-def forgotten_chat(chat: Any) -> tuple[int, ...]:
-    """Return the digests of a conversation to forget; raises `RequestError` if it has only system messages."""
-    digests = () if chat == [] else chat_digests(messages_of(chat))
-    if not digests:
-        raise RequestError(
-            "no message names a conversation", place="forget", expected="at least one message that is not the system's"
-        )
-    return digests
-
-
 def render_chat(
     tokenizer: Any,
     messages: Sequence[Mapping[str, Any]],
@@ -138,15 +126,15 @@ def encode(tokenizer: Any, prompt: str, tokens: SpecialTokens, anchors: tuple[An
     """
     pieces = list(put_anchors(segments(prompt, tokens, tags_of(anchors)), anchors))
     if len(pieces) == 1 and not pieces[0][1]:
-        return list(tokenizer(pieces[0][0], add_special_tokens=False)["input_ids"])
+        return token_ids(tokenizer, pieces[0][0], add_special_tokens=False)
     out: list[int] = []
-    lead = list(tokenizer("\n", add_special_tokens=False)["input_ids"])
+    lead = token_ids(tokenizer, "\n", add_special_tokens=False)
 
     def add(text: str, *, is_text: bool) -> None:
         options = {"add_special_tokens": False, "split_special_tokens": is_text}
-        ids = list(tokenizer("\n" + text, **options)["input_ids"]) if out else []
+        ids = token_ids(tokenizer, "\n" + text, **options) if out else []
         has_lead = bool(out) and ids[: len(lead)] == lead
-        ids = ids[len(lead) :] if has_lead else list(tokenizer(text, **options)["input_ids"])
+        ids = ids[len(lead) :] if has_lead else token_ids(tokenizer, text, **options)
         if is_text and len(text) > 1 and not tokens.marker_ids.isdisjoint(ids):  # one without the flag is never split
             add(text[0], is_text=True)
             add(text[1:], is_text=True)
@@ -156,3 +144,9 @@ def encode(tokenizer: Any, prompt: str, tokens: SpecialTokens, anchors: tuple[An
     for text, is_text in pieces:
         add(text, is_text=is_text)
     return out
+
+
+def token_ids(tokenizer: Any, text: str, **options: Any) -> list[int]:
+    """Return the token ids of ``text``."""
+    with _one_at_a_time:
+        return list(tokenizer(text, **options)["input_ids"])

@@ -13,8 +13,7 @@ from grammars.plan.plan import Plan, RowPlan
 from grammars.prompt.describe import describe_plan
 from grammars.values.format import Format
 from guided.engine.engine import Engine
-from guided.hf.model.chat_template import chat_digests, messages_of, render_chat
-from guided.hf.model.incremental import IncrementalTokenizer
+from guided.hf.model.chat_template import messages_of, render_chat
 from guided.hf.model.tokenizer import facts_of, tokenizer_json
 from guided.hf.model.wire_format import format_of
 from guided.state.entry import FRESH, Begin, begin_of
@@ -25,14 +24,10 @@ __all__ = ["BoundPrompt", "TokenizerContext"]
 
 
 class BoundPrompt(NamedTuple):
-    """The token ids of a prompt, and the place in its row's plan at which the answer after it begins.
-
-    ``chat`` are digests of the prompt's messages, without system messages.
-    """
+    """The token ids of a prompt, and the place in its row's plan at which the answer after it begins."""
 
     token_ids: list[int]
     begin: Begin
-    chat: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +68,6 @@ class TokenizerContext:
         plan = compose(Parts(thinking=thinking), tokens=self.tokens, format=self.format)
         return plan if any(region.exits for region in plan.regions) else None
 
-    @cached_property
-    def tokenised(self) -> IncrementalTokenizer:
-        """The tokenizer, which reads only the new part of a prompt that continues an earlier one."""
-        return IncrementalTokenizer(self.tokenizer)
-
     def prompt(self, chat: Any, row: RowPlan, *, describe: bool = True) -> BoundPrompt:
         """Return the prompt that shows a chat, rendered with the template arguments of its row's plan.
 
@@ -85,20 +75,20 @@ class TokenizerContext:
         """
         messages, plan = messages_of(chat), row if isinstance(row, Plan) else None
         system_text = describe_plan(plan) if plan is not None and describe else ""  # in this prompt only
-        return self.bound(self.prompt_ids(messages, plan, system_text), row, chat_digests(messages))
+        return self.bound(self.prompt_ids(messages, plan, system_text), row)
 
     def prompt_ids(self, messages: Sequence[Mapping[str, Any]], plan: Plan | None, system_text: str = "") -> list[int]:
         """Return the token ids of the prompt that shows ``messages`` under ``plan``, generation prompt included.
 
         ``system_text`` comes at the end of the system message.
         """
-        return render_chat(self.tokenised, messages, self.format, plan, self.tokens, system_text)
+        return render_chat(self.tokenizer, messages, self.format, plan, self.tokens, system_text)
 
-    def bound(self, prompt_ids: Sequence[int], row: RowPlan, chat: tuple[int, ...] = ()) -> BoundPrompt:
+    def bound(self, prompt_ids: Sequence[int], row: RowPlan) -> BoundPrompt:
         """Return token ids of a prompt, bound to its row's plan; raises `RequestError` without any."""
         if not prompt_ids:
             raise RequestError("there is nothing in the prompt", place="messages", expected="some text")
-        return BoundPrompt(list(prompt_ids), self.begin(row, prompt_ids), chat)
+        return BoundPrompt(list(prompt_ids), self.begin(row, prompt_ids))
 
     def begin(self, row: RowPlan, prompt_ids: Sequence[int]) -> Begin:
         """Return the place at which the answer begins after this prompt: in the row's plan, or in `reader`."""

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from grammars.formats.infer import Inference, infer
+from grammars.limits.bounded_cache import BoundedCache
 from grammars.values.format import Format
 from guided.hf.model.renderers import NO_NAMES, mutable_renderer, template_renderer, tokenizer_renderer
 from guided.inspect.format_check import verified
@@ -25,8 +24,7 @@ log = logging.getLogger("guided")
 #: Inferences in the cache, at most.
 CACHE_SIZE = 64
 
-_cache: OrderedDict[str, Inference] = OrderedDict()
-_lock = threading.Lock()
+_cache: BoundedCache[Inference] = BoundedCache(CACHE_SIZE)
 _warned: set[str] = set()
 
 
@@ -98,14 +96,8 @@ def _key(template: str, tokens: SpecialTokens, described: str) -> str:
 
 
 def _cached(key: str, make: Callable[[], Inference]) -> Inference:
-    with _lock:
-        inference = _cache.get(key)
-        if inference is not None:
-            _cache.move_to_end(key)
-            return inference
-    made = make()
-    with _lock:
-        _cache[key] = made
-        if len(_cache) > CACHE_SIZE:
-            _cache.popitem(last=False)
-    return made
+    inference = _cache.get(key)
+    if inference is None:
+        inference = make()
+        _cache.put(key, inference)
+    return inference

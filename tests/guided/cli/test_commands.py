@@ -84,60 +84,6 @@ def test_plan_json_lists_its_parts(run: Any) -> None:
     assert data["ends"][0]["ids"]
 
 
-PLANNED: dict[str, Any] = {
-    "choice.json": {"structured_outputs": {"choice": ["yes", "no"]}},
-    "below/regex.json": {"structured_outputs": {"regex": "[a-z]{3}"}, "reasoning_effort": "low"},
-    "text.json": {"messages": [{"role": "user", "content": "Hi"}]},
-    "unknown.json": {"temprature": 1},
-    "list.json": [1],
-    "grammar.json": {"structured_outputs": {"grammar": "start: (/a/"}},
-    "empty.json": {"structured_outputs": {"grammar": "start: A\nA: /a+/ & /b+/"}},
-}
-
-
-def test_plan_all_prints_compiles_and_times_every_request(run: Any, tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    for name, body in PLANNED.items():
-        (tmp_path / name).write_text(json.dumps(body))
-    (tmp_path / "cut.json").write_text('{"messages": [')
-    (tmp_path / "deep.json").write_text("[" * 200_000)
-    (tmp_path / "bytes.json").write_bytes(b'{"user": "\xff"}')
-    (tmp_path / "notes.txt").write_text("not a request")
-    result = run("plan", "--all", tmp_path, "--json")
-    assert result.exit_code == cli.EXIT_REFUSED
-    rows = {row["file"]: row for row in json.loads(result.stdout)}
-    assert list(rows) == sorted([*PLANNED, "cut.json", "deep.json", "bytes.json"])
-    good = {name: rows[name] for name in ("choice.json", "below/regex.json", "text.json")}
-    for name, row in good.items():
-        assert row["error"] is None
-        assert row["compose_s"] > 0
-        assert row["compile_s"] > 0
-        assert row["grammar_bytes"] > 0
-        (tmp_path / "one.txt").write_text(json.dumps(PLANNED[name]))
-        assert row["plan"] == json.loads(run("plan", "--request", tmp_path / "one.txt", "--json").stdout)
-    assert [row["asks_for"] for row in good.values()] == ["choice", "regex + effort low", "text"]
-    for name, reason in {
-        "unknown.json": "RequestError: temprature: unknown key",
-        "list.json": "RequestError: body: list is not a request",
-        "grammar.json": "GrammarError: structured_outputs.grammar",
-        "empty.json": "GrammarError: no text matches this grammar",
-        "cut.json": "RequestError: cut.json: not JSON",
-        "deep.json": "RequestError: deep.json: not JSON",
-        "bytes.json": "RequestError: --all",
-    }.items():
-        assert rows[name]["error"].startswith(reason), rows[name]["error"]
-    composed = {name for name, row in rows.items() if row["plan"]}
-    assert composed == {*good, "empty.json"}  # what the engine alone refuses is shown as it was composed
-    assert rows["empty.json"]["compile_s"] is None
-    for name in ("choice.json", "below/regex.json"):
-        (tmp_path / name).rename(tmp_path / "below" / Path(name).name)
-    shown = run("plan", "--all", tmp_path / "below")
-    assert shown.exit_code == 0, shown.exception
-    assert '"yes" | "no"' in shown.output
-    assert "compile ms" in shown.output
-    assert "regex + effort low" in shown.output
-
-
 RELAXED = json.dumps({"type": "string", "pattern": r"^(a|b)\1$"})
 BODY = {
     "messages": [{"role": "user", "content": "Is the sky blue?"}],
@@ -311,9 +257,6 @@ def test_tokens_says_of_each_field_how_it_is_known(run: Any, tmp_path: Path) -> 
         (["generate", "x", "--include-stop"], "there is no stop"),
         (["plan", "--regex", "a", "--strict"], "nothing to act on where: --strict expected: a format with a schema"),
         (["check", "--strict"], "nothing to act on where: --strict"),
-        (["plan", "--all", "no/such/folder"], "there is no folder 'no/such/folder'"),
-        (["plan", "--all", "docs"], "no request in 'docs'"),
-        (["plan", "--all", "docs", "--regex", "a"], "together with a request of its own where: --all"),
         (["plan", "--one-call"], "nothing to act on where: --one-call expected: --tools FILE"),
         (["plan", "--schema", "{}", "--trusted"], "nothing to act on where: --trusted expected: --lark"),
         (["generate", "x", "--request", "{}", "--effort", "low"], "with options for reasoning_effort"),
@@ -364,7 +307,7 @@ def test_wrong_usage_is_exit_code_two(run: Any) -> None:
     assert run("nothing").exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens", "shell", "trace"])
+@pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens", "shell"])
 def test_every_command_explains_itself_with_an_example(run: Any, command: str) -> None:
     assert f"Example: guided {command}" in " ".join(run(command, "--help").output.split())
 

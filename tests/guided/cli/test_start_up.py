@@ -52,7 +52,6 @@ CORE = {"llguidance", "numpy", "lark", "jsonschema", "tokenizers"}
         ["generate", "x", "--schema", "nowhere.json"],
         ["generate", "x", "--model", "./nowhere"],
         ["tokens", "~/nowhere.jinja"],
-        ["trace", "nowhere.json"],
         ["generate", "x", "--choice", "a", "--regex", "b"],
     ],
 )

@@ -12,6 +12,7 @@ import guided
 from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidedError
+from tests.conftest import make_tiny_guide
 
 
 @pytest.mark.parametrize("way", [pickle.dumps, lambda value: pickle.dumps([value], protocol=2)])
@@ -43,3 +44,10 @@ def test_a_copy_of_a_guide_shares_what_it_holds(tiny_guide: Any, way: Any) -> No
     assert copied is not tiny_guide
     assert vars(copied) == vars(tiny_guide)
     assert copied.chat("x", response_format=["a"], temperature=0, max_tokens=4).parsed == "a"
+
+
+def test_counters_build_no_engine() -> None:
+    guide = make_tiny_guide()
+    unbuilt = guide.stats().grammars
+    assert "engine" not in vars(guide.context)
+    assert guide.engine.cache_info() == unbuilt == guide.stats().grammars

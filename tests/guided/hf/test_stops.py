@@ -319,7 +319,7 @@ def test_X4_beams_end_at_their_stops(tiny_guide: Any, guided_row: bool) -> None:
     inputs = checked_inputs(tiny_guide.context, [chat], [plan])
     out = tiny_guide.model.generate(
         **inputs, max_new_tokens=25, do_sample=False, num_beams=3, num_return_sequences=3,
-        **generate_kwargs(tiny_guide.context, inputs, [plan], expand=3),
+        **generate_kwargs(tiny_guide.context, inputs, [plan]),
     )  # fmt: skip
     messages = read_messages(tiny_guide.context, out, inputs, [plan])
     assert len(messages) == 3

@@ -41,10 +41,6 @@ def test_a_misspelt_on_error_never_frees_a_row(tiny_guide: Guide, value: Any) ->
 @pytest.mark.parametrize(
     ("options", "place"),
     [
-        ({"expand": "2"}, "expand='2'; expected an integer of 1 or more, or None"),
-        ({"expand": 2.0}, r"expand=2\.0"),
-        ({"expand": 0}, "expand=0"),
-        ({"expand": True}, "expand=True"),
         ({"max_rollbacks": "3"}, "max_rollbacks='3'; expected an integer of 0 or more, or None"),
         ({"max_rollbacks": -1}, "max_rollbacks=-1"),
         ({"max_rollbacks": True}, "max_rollbacks=True"),

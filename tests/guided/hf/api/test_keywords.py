@@ -70,15 +70,6 @@ def test_the_format_is_described_wherever_it_answers(tiny_guide: Any) -> None:
     assert checked_inputs(tiny_guide.context, ["hi"], [plan]).prompt_len < told
 
 
-def test_old_names_work_for_one_release_and_say_so(tiny_guide: Any) -> None:
-    with pytest.warns(DeprecationWarning, match=r"chat\(chat=...\) is now messages=...") as warned:
-        old = tiny_guide.chat(chat="hi", temperature=0, max_tokens=4)
-    assert warned[0].filename == __file__
-    assert old.content == tiny_guide.chat(messages="hi", temperature=0, max_tokens=4).content
-    with pytest.warns(DeprecationWarning, match="messages="):
-        tiny_guide.choice_probabilities(chat="hi", choices=["a", "b"])
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -78,7 +78,7 @@ def test_a_text_cut_anywhere_plus_its_answer_parses_as_uncut(base_guide: Any, op
         prompt = TEXT[:cut]
         message = base_guide.chat(prompt=prompt, temperature=1.0, seed=cut, **options)
         assert message.error is None
-        kept = base_guide.tokenizer.decode(message.prompt.token_ids)
+        kept = base_guide.tokenizer.decode(message.prompt_ids)
         written = base_guide.tokenizer.decode(message.token_ids)
         assert (kept + written).startswith(prompt)
         answer = (kept + written)[len(prompt) :]
@@ -117,7 +117,7 @@ def test_the_end_of_a_prompt_may_be_written_in_another_token(word_guide: Any) ->
         message = word_guide.chat(prompt=prompt, response_format=Choice([choice]), temperature=0)
         assert message.content == message.parsed == choice
         assert token in message.token_ids
-        assert word_guide.tokenizer.decode([*message.prompt.token_ids, *message.token_ids[:-1]]) == prompt + choice
+        assert word_guide.tokenizer.decode([*message.prompt_ids, *message.token_ids[:-1]]) == prompt + choice
 
 
 def test_healing_in_every_way_of_answering(word_guide: Any) -> None:

@@ -1,8 +1,7 @@
-"""The pool of kept rows: which conversation a row belongs to, and which changes of the model it notices."""
+"""The pool of kept rows: which changes of the model it notices, and how much it keeps."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,150 +10,10 @@ import pytest
 import torch
 
 import guided
-from guided.hf import hidden_states
 from guided.hf.cache.head_input import head_input
-from guided.hf.cache.prefix_pool import PrefixPool, model_state
+from guided.hf.cache.prefix_pool import model_state
 from special_tokens.errors import RequestError
-from tests.cases import seeds
 from tests.conftest import make_tiny_guide
-
-# -- whose rows they are
-
-
-class KeptRow:
-    size_bytes = 1
-
-    def __init__(self, ids: tuple[int, ...]) -> None:
-        self.ids = ids
-
-
-def kept(pool: PrefixPool, ids: tuple[int, ...], chat: tuple[int, ...], **options: bool) -> None:
-    row: Any = KeptRow(ids)
-    pool.keep(row, {chat}, 0, pool.epoch, **options)
-
-
-@pytest.mark.parametrize("first", [(1, 2, 3), (1, 2), (1, 2, 3, 4)])
-@pytest.mark.parametrize("forgotten", [(7,), (8, 9), (7, 7, 7)])
-def test_a_row_belongs_to_the_chats_of_all_rows_that_it_replaced(
-    first: tuple[int, ...], forgotten: tuple[int, ...]
-) -> None:
-    """The second row has the same tokens as the first, more, or fewer; one of them is left."""
-    pool = PrefixPool(9)
-    kept(pool, first, (7,))
-    kept(pool, (1, 2, 3), (8, 9))
-    kept(pool, (5,), (6,))
-    assert pool.stats().rows == 2
-    assert pool.forget(forgotten) == 1
-    assert pool.stats().rows == 1
-    assert pool.forget((6, 1)) == 1
-
-
-@pytest.mark.parametrize("seed", seeds(12, default=3))
-def test_every_chat_that_was_answered_can_be_forgotten(seed: int) -> None:
-    """However rows replaced each other; afterwards it is gone."""
-    rng = random.Random(seed)
-    answers = []
-    for _ in range(30):
-        ids = tuple(rng.randrange(2) for _ in range(rng.randrange(1, 6)))
-        answers.append((ids, tuple(rng.randrange(3) for _ in range(rng.randrange(1, 5)))))
-    for _, chat in answers:
-        pool = PrefixPool(10_000)
-        for ids, other in answers:
-            kept(pool, ids, other)
-        assert pool.forget(chat) >= 1
-        assert pool.forget(chat) == 0
-        left = {row.row.ids for row in pool._rows.values()}
-        assert not any(ids in left for ids, other in answers if other == chat)
-
-
-def test_other_branches_of_a_conversation_are_not_forgotten() -> None:
-    """Both have replaced the row of their common first turn."""
-    pool = PrefixPool(9)
-    for ids, chat in (((1, 2), (7,)), ((1, 2, 3), (7, 8, 1)), ((1, 2), (7,)), ((1, 2, 4), (7, 8, 2))):
-        kept(pool, ids, chat)
-    assert pool.forget((7, 8, 1)) == 1
-    assert [row.row.ids for row in pool._rows.values()] == [(1, 2, 4)]
-
-
-ASKED: list[dict[str, Any]] = [
-    {"role": "user", "content": "tell me\nmore"},
-    {
-        "role": "assistant",
-        "content": None,
-        "refusal": None,
-        "tool_calls": [
-            {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x": 1, "y": [2]}'}},
-        ],
-    },
-    {"role": "tool", "tool_call_id": "a", "content": "12"},
-    {"role": "user", "content": "why?"},
-]
-SAME: list[list[dict[str, Any]]] = [
-    [{"role": "system", "content": "Be short."}, {"role": "developer", "content": "x"}, *ASKED],
-    [{"content": [{"type": "text", "text": "tell me"}, {"type": "text", "text": "more"}], "role": "user"}, *ASKED[1:]],
-    [
-        ASKED[0] | {"name": "Ann"},
-        {
-            "role": "assistant",
-            "content": "",
-            "reasoning_content": "hm",
-            "tool_calls": [{"function": {"arguments": {"y": [2], "x": 1}, "name": "f"}}],
-        },
-        {"role": "function", "name": "f", "content": "12"},
-        {"role": "user", "content": "why?", "refusal": None},
-    ],
-]
-
-
-@pytest.mark.parametrize("same", SAME)
-def test_a_chat_is_found_in_whatever_form_it_is_sent(tiny_guide: Any, same: list[dict[str, Any]]) -> None:
-    for asked, named in ((ASKED, same), (same, ASKED)):
-        guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
-        message = guide.chat(asked, temperature=0, max_tokens=5)
-        guide.chat("another one", temperature=0, max_tokens=5)
-        assert hidden_states(guide, named, message).shape[0] == 1
-        other = [*named[:-1], {"role": "user", "content": "why"}]
-        assert guide.forget(other) == 0
-        assert guide.forget(named) == 1
-        assert guide.stats().kept.rows == 1
-
-
-def test_equal_prompts_of_different_chats_are_forgotten_by_each(tiny_guide: Any) -> None:
-    """A template may drop what tells the chats apart; rows that begin alike are computed once."""
-    guide = make_tiny_guide()
-    guide.tokenizer.chat_template = "{{ messages[-1].content }}{{ eos_token }}"
-    guide = guided.Guide(guide.model, guide.tokenizer)
-    last = {"role": "user", "content": "why?"}
-    chats = [[{"role": "user", "content": text}, {"role": "assistant", "content": "x"}, last] for text in "ab"]
-    for chat in chats:
-        guide.generate(chats, max_tokens=5, temperature=0)
-        assert guide.forget(chat) == 1
-        assert guide.stats().kept.rows == 0
-
-
-def test_an_empty_message_is_a_message(tiny_guide: Any) -> None:
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
-    guide.chat("hello", max_tokens=3)
-    assert guide.forget("") == 0
-    guide.chat("", max_tokens=3)
-    assert guide.forget([{"role": "user", "content": ""}]) == 1
-    with pytest.raises(RequestError, match=r"messages\[0\]: there is no content"):
-        guide.forget([{"role": "user"}])
-    with pytest.raises(RequestError, match=r"messages\[0\]: this is not a message"):
-        guide.forget([{"content": "hello"}])
-
-
-def test_no_text_of_a_prompt_is_left_after_forgetting(tiny_guide: Any) -> None:
-    """In what tokenises long prompts from where they go on, too."""
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
-    for forgotten in (None, "another"):
-        guide.chat("secret word " * 90, max_tokens=2)
-        assert any("secret" in text for text in guide.context.tokenised._ids_by_prompt)
-        guide.forget(forgotten)
-        assert not guide.context.tokenised._ids_by_prompt
-
-
-# -- which changes of the model are noticed
 
 
 def steered(module: Any, given: Any, out: Any) -> Any:

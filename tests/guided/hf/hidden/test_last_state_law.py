@@ -22,7 +22,7 @@ from guided.hf import hidden_states
 from guided.hf.generate.call import read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.hidden.messages import with_last_states
-from guided.output.message import Message, Prompt
+from guided.output.message import Message
 from tests.cases import seeds
 from tests.guided.hf.drafts.test_drafts_law import QUOTES
 from tests.guided.hf.loop.test_forced_law import CHATS, OBJECT, some_plan, some_sampling
@@ -32,8 +32,7 @@ STRATEGIES = ("auto", "hybrid", "prefill")
 
 
 def ids_of(message: Message) -> list[int]:
-    assert message.prompt is not None
-    return [*message.prompt.token_ids, *message.token_ids]
+    return [*message.prompt_ids, *message.token_ids]
 
 
 def judged(model: Any, ids: list[int]) -> np.ndarray[Any, Any]:
@@ -210,11 +209,11 @@ def test_states_at_any_position_of_an_answer(tiny_guide: Any, keep: bool) -> Non
         right = judged(tiny_guide.model, ids_of(message))
         size = len(message.token_ids)
         positions = [rng.randrange(-size, size) for _ in range(rng.choice([1, 3]))]
-        equal(hidden_states(tiny_guide, chat, message, positions=positions), right[-size:][positions])
-        equal(hidden_states(tiny_guide, chat, message)[0], right[-1])
-        found = hidden_states(tiny_guide, chat, message, positions=positions, state="producing")
+        equal(hidden_states(tiny_guide, message, positions=positions), right[-size:][positions])
+        equal(hidden_states(tiny_guide, message)[0], right[-1])
+        found = hidden_states(tiny_guide, message, positions=positions, state="producing")
         equal(found, right[-size - 1 : -1][positions])
-        equal(hidden_states(tiny_guide, chat, message, positions=range(size)), right[-size:])
+        equal(hidden_states(tiny_guide, message, positions=range(size)), right[-size:])
     if not keep:
         after = tiny_guide.stats().kept
         assert (after.hits, after.misses) == (before.hits, before.misses)
@@ -229,7 +228,7 @@ def test_kept_rows_are_not_computed_again(tiny_guide: Any) -> None:
         how = guided.hf.HiddenStates("prefill")
         message = tiny_guide.chat("x", temperature=0, max_tokens=12, return_last_hidden_state=how)
         assert fed[-1] == (1, 2)
-        hidden_states(tiny_guide, "x", message, positions=[-3, -1])
+        hidden_states(tiny_guide, message, positions=[-3, -1])
         assert fed[-1] == (1, 3)
     finally:
         hook.remove()
@@ -243,7 +242,7 @@ def test_long_texts_are_computed_in_pieces(tiny_guide: Any, monkeypatch: Any) ->
     widths = []
     hook = tiny_guide.model.lm_head.register_forward_pre_hook(lambda _, given: widths.append(given[0].shape[1]))
     try:
-        equal(hidden_states(tiny_guide, "x", message, positions=range(23)), right[-23:])
+        equal(hidden_states(tiny_guide, message, positions=range(23)), right[-23:])
     finally:
         hook.remove()
     assert widths == [4, 4, 4, 4, 4, 3]
@@ -274,7 +273,7 @@ def test_the_states_of_each_architecture_are_those_of_its_final_norm(name: str) 
     messages = []
     for size in (9, 12, 10, 30, 1):
         ids = tuple(rng.randrange(3, VOCABULARY) for _ in range(6 + size))
-        messages.append(Message(prompt=Prompt(ids[:6]), token_ids=ids[6:]))
+        messages.append(Message(prompt_ids=ids[:6], token_ids=ids[6:]))
     found = with_last_states(model, messages, guided.hf.HiddenStates(max_prefill_batch_size=2))
     for message in found:
         seen = []
@@ -290,10 +289,7 @@ def test_the_states_of_each_architecture_are_those_of_its_final_norm(name: str) 
 def replace_usage(message: Message) -> Message:
     from dataclasses import replace
 
-    assert message.prompt is not None
-    usage = replace(
-        message.usage, prompt_tokens=len(message.prompt.token_ids), completion_tokens=len(message.token_ids)
-    )
+    usage = replace(message.usage, prompt_tokens=len(message.prompt_ids), completion_tokens=len(message.token_ids))
     return replace(message, usage=usage)
 
 
@@ -306,10 +302,10 @@ def test_answers_of_each_architecture(tiny_guide: Any, name: str, strategy: Any)
     for size in (1, 3):
         how = guided.hf.HiddenStates(strategy)
         found = guide.generate(CHATS[:size], plans[:size], max_tokens=24, return_last_hidden_state=how)
-        for chat, message in zip(CHATS, found, strict=False):
+        for message in found:
             check(guide, message)
             right = judged(guide.model, ids_of(message))[-len(message.token_ids)]
-            equal(hidden_states(guide, chat, message, positions=0)[0], right)
+            equal(hidden_states(guide, message, positions=0)[0], right)
 
 
 def test_a_static_cache_has_room_for_the_last_token(tiny_guide: Any, monkeypatch: Any) -> None:

@@ -142,20 +142,15 @@ def test_positions_and_messages_are_checked(tiny_guide: Any) -> None:
     message = tiny_guide.chat("x", max_tokens=3, temperature=0)
     for positions in (3, -4, [0, 3], [True], ["0"], 1.0, [1.5]):
         with pytest.raises(guided.RequestError, match=r"positions: .* is out of range"):
-            hidden_states(tiny_guide, "x", message, positions=positions)
+            hidden_states(tiny_guide, message, positions=positions)
     with pytest.raises(guided.RequestError, match="positions: no position is given"):
-        hidden_states(tiny_guide, "x", message, positions=[])
-    with pytest.raises(guided.RequestError, match="messages: the message answers another chat"):
-        hidden_states(tiny_guide, "y", message)
+        hidden_states(tiny_guide, message, positions=[])
     with pytest.raises(guided.RequestError, match="state: unknown state 'last'"):
-        hidden_states(tiny_guide, "x", message, state="last")
+        hidden_states(tiny_guide, message, state="last")
     with pytest.raises(guided.RequestError, match="message: the message has no prompt"):
-        hidden_states(tiny_guide, "x", guided.Message(token_ids=(5,)))
-    for arguments in (("x", message), ("x", "x", message)):
-        with pytest.raises(
-            guided.RequestError, match=r"guide: str is not a guide; expected hidden_states\(guide, mess"
-        ):
-            hidden_states(*arguments)
+        hidden_states(tiny_guide, guided.Message(token_ids=(5,)))
+    with pytest.raises(guided.RequestError, match=r"guide: str is not a guide; expected hidden_states\(guide, mess"):
+        hidden_states("x", message)  # type: ignore[arg-type]
 
 
 # -- off by default, and free

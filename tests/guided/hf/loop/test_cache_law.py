@@ -261,9 +261,7 @@ def test_what_is_kept_is_bounded_counted_and_forgotten(tiny_guide: Any) -> None:
         small.chat(chat, temperature=0, max_tokens=5)
     assert small.stats().kept.size_bytes <= small.stats().kept.max_bytes
     assert (small.stats().kept.rows, small.stats().kept.evicted) == (2, 1)
-    assert guide.forget("two") == 1
-    assert guide.forget("never said") == 0
-    assert guide.forget() == 2
+    assert guide.forget() == 3
     assert guide.stats().kept.size_bytes == guide.stats().kept.rows == 0
 
 
@@ -386,7 +384,7 @@ def test_the_longest_beginning_wins_and_the_oldest_row_goes() -> None:
             assert found[0].ids == next(k for k in reversed(kept) if k[: found[1]] == ids[: found[1]])
             kept.remove(found[0].ids)
             kept.append(found[0].ids)
-        pool.keep(row, (), 0, pool.epoch)
+        pool.keep(row, 0, pool.epoch)
         if not any(k[: len(ids)] == ids and k != ids for k in kept):
             kept = [k for k in kept if ids[: len(k)] != k] + [ids]
             kept = kept[-5:]
@@ -456,15 +454,11 @@ def test_a_row_that_an_error_left_half_moved_is_not_kept(tiny_guide: Any, monkey
     assert guide.stats().kept.rows == 0
 
 
-def test_a_conversation_is_forgotten_with_its_last_answer(tiny_guide: Any) -> None:
+def test_what_began_before_all_was_forgotten_keeps_nothing(tiny_guide: Any) -> None:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
-    chat = [{"role": "user", "content": "tell me"}]
-    message = guide.chat(chat, temperature=0, max_tokens=5)
+    guide.chat("tell me", temperature=0, max_tokens=5)
     stream = guide.stream("tell me", temperature=0, max_tokens=9)
     next(stream)
-    assert guide.forget([*chat, message.to_chat()]) == 1
-    stream.close()  # it began before
+    assert guide.forget() == 1
+    stream.close()
     assert guide.stats().kept.rows == 0
-    for nothing in ([], [{"role": "system", "content": "x"}]):
-        with pytest.raises(RequestError, match="forget: no message names a conversation"):
-            guide.forget(nothing)

@@ -22,7 +22,7 @@ from transformers import (
 )
 
 from guided.hf.loop import sampling as module
-from guided.hf.loop.recorder import Recorder, _top
+from guided.hf.loop.recorder import Recorder
 from guided.hf.loop.sampling import RowSampler, adjust, choose
 from guided.sampling import RowSampling, uniform
 from tests.cases import costly
@@ -287,21 +287,6 @@ def test_logprobs_of_forced_tokens_are_those_of_a_mask_with_one_token() -> None:
     assert [found.overridden for found in forced.logprobs(5, tuple(tokens))] == [
         token != int(raw[i].argmax()) for i, token in enumerate(tokens)
     ]
-
-
-@pytest.mark.parametrize("width", [5, 64, 320, 384, 1_000, 4_097])
-@pytest.mark.parametrize("num_top", [1, 5, 20])
-def test_the_best_tokens_are_those_of_topk_whatever_the_width(width: int, num_top: int) -> None:
-    scores = torch.randn(4, width, generator=torch.Generator().manual_seed(width + num_top))
-    scores[1, : width // 2] = float("-inf")
-    scores[2] = float("-inf")
-    scores[2, width // 3] = 1.0
-    scores[3] = scores[3].round()  # many scores are equal
-    num_top = min(num_top, width)
-    values, ids = _top(scores, num_top)
-    assert torch.equal(values, scores.topk(num_top).values)
-    assert torch.equal(scores.gather(-1, ids), values)
-    assert all(len(set(row)) == num_top for row in ids.tolist())
 
 
 def test_the_number_of_a_token_is_that_of_its_place() -> None:

@@ -378,13 +378,12 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
         ends = tuple(data.draw(st.sets(st.sampled_from(sorted(ids)), max_size=2)))
         masks.append(RowMask(row, words.view(np.int32), ends, is_imposed=data.draw(st.booleans())))
     judge = naive(scores, masks).nan_to_num(nan=77.0)
-    one_by_one, ceilings = HostLink(), HostLink(copy_below_words=0, overwrite_up_to=0)
-    holes = HostLink(copy_below_words=0, overwrite_up_to=1)
+    one_by_one, ceilings = HostLink(), HostLink(copy_below_words=0)
 
     def in_place(host: HostLink) -> Callable[..., torch.Tensor]:
         return lambda scores, masks: host.apply(scores.clone(), masks, in_place=True)
 
-    written = [in_place(host) for host in (one_by_one, ceilings, holes)]
+    written = [in_place(host) for host in (one_by_one, ceilings)]
     link = DeviceLink(torch.device("cpu"), 3, num_words(60), 2)
     assert torch.equal(link.apply(scores, masks, [False] * 3).nan_to_num(nan=77.0), judge)
     with_nan = {r for r in range(3) if bool(given_scores[r].isnan().any())}
@@ -396,7 +395,6 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
         apply_masks,
         one_by_one.apply,
         *[ceilings.apply] * 2,
-        *[holes.apply] * 2,
         *written,
     ):  # known masks too
         copies = [replace(mask) for mask in masks]
@@ -412,15 +410,20 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
         assert overridden == {r for r, count in enumerate(link.counts()[0]) if count}
 
 
-@pytest.mark.parametrize("overwrite_up_to", [0, 1], ids=["ceilings", "masked ids"])
-def test_forms_are_bounded_and_found_again(overwrite_up_to: float) -> None:
-    host = HostLink(copy_below_words=0, overwrite_up_to=overwrite_up_to)
+def _size_of(host: HostLink) -> int:
+    """The bytes of its results and of its ceilings."""
+    parts = (*(kept.ceiling for kept in host._kept), *(memory for memory, _ in host._buffers._lent))
+    return sum(part.nbytes for part in parts)
+
+
+def test_ceilings_are_bounded_and_found_again() -> None:
+    host = HostLink(copy_below_words=0)
     draw = np.random.default_rng(0)
     scores = torch.randn(1, 320, generator=torch.Generator().manual_seed(0))
     masks = [RowMask(0, draw.integers(-(2**31), 2**31, 10).astype(np.int32)) for _ in range(30)]
     for mask in [*masks, *masks[::-1], *(m for m in masks for _ in range(2))]:
         assert torch.equal(host.apply(scores, [mask]), naive(scores, [mask]))
-        assert host.size_bytes <= 10 * (320 * (4 + 4 * overwrite_up_to) + 100)
+        assert _size_of(host) <= 10 * 320 * 4
     assert torch.equal(host.apply(scores[:, :300], masks[-1:]), naive(scores[:, :300], masks[-1:]))
 
 
@@ -442,7 +445,7 @@ def test_memory_is_used_again_only_when_no_one_holds_it(hold: str) -> None:
         held.append(holds[hold](out))
         del out
     assert len(addresses) == (1 if hold == "nothing" else 12)
-    assert host.size_bytes <= 2 * 64 * 4
+    assert _size_of(host) <= 2 * 64 * 4
     for step, part in enumerate(held):
         if hold == "storage":
             part = torch.tensor([], dtype=torch.float32).set_(part)

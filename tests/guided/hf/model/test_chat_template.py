@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 from grammars.prompt.escape import escape_special_tokens, segments
 from grammars.values.format import Format, InputNeeds
-from guided.hf.model.chat_template import render_chat
+from guided.hf.model.chat_template import render_chat, token_ids
 from guided.hf.model.renderers import template_renderer
 from guided.hf.model.tokenizer import facts_of
 from special_tokens import SpecialTokens
@@ -144,3 +146,22 @@ def test_no_shared_template_lets_a_client_write_a_token(shared: Path) -> None:
         rendered += 1
         assert found == expected, file.name
     assert rendered >= 25
+
+
+class KeepsOptions:
+    """Like a tokenizer of transformers, it keeps the options of a call in itself while it reads."""
+
+    def __call__(self, text: str, *, split_special_tokens: bool = False, **_: Any) -> dict[str, list[int]]:
+        self.splits = split_special_tokens
+        time.sleep(0.001)
+        return {"input_ids": [int(self.splits)] * len(text)}
+
+
+def test_text_that_spells_special_tokens_changes_nothing_in_other_threads() -> None:
+    tokenizer = KeepsOptions()
+
+    def read(is_text: bool) -> bool:
+        return all(token_ids(tokenizer, "xy", split_special_tokens=is_text) == [is_text] * 2 for _ in range(20))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(read, [True, False] * 4))

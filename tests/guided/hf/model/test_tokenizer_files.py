@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from grammars.limits.bounded_cache import BoundedCache
 from guided.hf.model import vocabulary, wire_format
 from guided.hf.model.tokenizer import facts_of, tokenizer_json
 from guided.hf.model.tokenizer_files import TokenizerFiles, configurations
@@ -74,7 +75,7 @@ def assert_equal(folder: Path) -> SpecialTokens:
 
 def inferred(tokenizer: Any, tokens: SpecialTokens) -> Any:
     """The wire format with all that the template rendered for it, or why there is none."""
-    wire_format._cache.clear()
+    wire_format._cache = BoundedCache()
     try:
         return wire_format.inference_of(tokenizer, tokens)
     except TemplateError as error:

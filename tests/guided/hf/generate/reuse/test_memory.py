@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
 from typing import Any
 
@@ -17,7 +18,7 @@ from guided.state.state import GuidanceState
 from tests.cases import slow_where
 from tests.judges.generation import CHATS, plan_of
 
-MODE = ("two thousand steps", "right", "about 30 bytes a token of our own; reported by Session.memory()")
+MODE = ("two thousand steps", "right", "about 30 bytes a token of our own")
 
 LONG = {"type": "array", "items": {"type": "string"}, "minItems": 5000}
 
@@ -41,11 +42,10 @@ def test_a_state_grows_by_its_tokens_alone(tiny_guide: Any) -> None:
             state.commit([int(draw.choice(ids))])
             if step in (200, 2000):
                 gc.collect()
-                sizes[step] = (tracemalloc.get_traced_memory()[0], state.size_bytes)
+                sizes[step] = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    for kind in (0, 1):
-        assert (sizes[2000][kind] - sizes[200][kind]) / 1800 < 40, sizes
+    assert (sizes[2000] - sizes[200]) / 1800 < 40, sizes
 
 
 @pytest.mark.parametrize("format", [LONG, None], ids=["array", "free text"])
@@ -58,7 +58,9 @@ def test_bytes_per_token_are_those_of_the_page(tiny_guide: Any, format: Any, num
         **inputs, max_new_tokens=num_tokens, min_new_tokens=num_tokens, do_sample=False,
         **generate_kwargs(tiny_guide.context, inputs, [plan]),
     )  # fmt: skip
-    assert 24 < inputs.session.memory().size_bytes / num_tokens < 32
+    (row,) = inputs.session.rows
+    kept = (row.state.tokens, row.state.log.positions, inputs.session._ids)
+    assert 24 <= sum(map(sys.getsizeof, kept)) / num_tokens < 40
 
 
 @pytest.mark.parametrize("steps", [700, 2000])
@@ -72,9 +74,7 @@ def test_many_steps_of_generate(tiny_guide: Any, steps: int) -> None:
     size = len(message.token_ids)
     assert size > 0.95 * steps
     assert message.guidance.masks == message.guidance.commits == size
-    memory = inputs.session.memory()
-    assert (memory.rows, memory.matchers) == (1, 1)
-    assert memory.size_bytes < 32 * size
+    assert len(inputs.session.rows) == 1
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,8 @@ def test_nothing_stays_after_the_call_and_its_kwargs_are_gone(tiny_guide: Any, o
             **generate_kwargs(tiny_guide.context, inputs, [plan]),
         )  # fmt: skip
         read_messages(tiny_guide.context, out, inputs, [plan])
-        memory = inputs.session.memory()
-        assert (
-            memory.matchers == memory.rows == max(options.get("num_beams", 1), options.get("num_return_sequences", 1))
-        )
+        rows = max(options.get("num_beams", 1), options.get("num_return_sequences", 1))
+        assert states_alive() - before == len(inputs.session.rows) == rows
     del inputs, out
     assert states_alive() <= before
 

@@ -81,7 +81,7 @@ def test_other_inputs_are_refused_before_the_first_token(tiny_guide: Any) -> Non
         read_messages(tiny_guide.context, out, inputs, plans)[0],
     )
     fewer = {key: value[:2] for key, value in inputs.items()}
-    with pytest.raises(PlanError, match="2 rows are generated, 3 were planned"):
+    with pytest.raises(PlanError, match="2 rows are generated; expected a multiple of the 3 prompts"):
         tiny_guide.model.generate(**fewer, max_new_tokens=5, do_sample=False, **kwargs)
 
 
