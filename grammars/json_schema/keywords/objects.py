@@ -22,8 +22,8 @@ from grammars.json_schema.shapes.shapes import (
     lacks,
     some,
 )
-from grammars.regular.json_strings import without_surrogates
-from grammars.regular.languages import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
+from grammars.regular.json_strings import may_hold_text
+from grammars.regular.languages import NONE, Regular, alt, disjoint, inter, matches, neg, words
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
@@ -178,15 +178,15 @@ def cut_into_cells(patterns: list[KeyPattern], extra: Conj | None) -> ObjectCell
                     hint="use patterns that exclude each other",
                 )
             inside, outside = inter(cell, surely), inter(cell, neg(maybe))
-            cut += [(inside, conjoin(conj, value))] if may_hold_keys(inside) else []
-            cut += [(outside, conj)] if may_hold_keys(outside) else []
+            cut += [(inside, conjoin(conj, value))] if may_hold_text(inside) else []
+            cut += [(outside, conj)] if may_hold_text(outside) else []
             key_set = inter(key_set, neg(cell))
         for before in patterns[:number]:
             if before.surely is not before.maybe:
                 key_set = inter(key_set, neg(before.maybe))
-        cells = [*cut, (key_set, value)] if may_hold_keys(key_set) else cut
+        cells = [*cut, (key_set, value)] if may_hold_text(key_set) else cut
     other_keys = neg(alt(*(pattern.maybe for pattern in patterns)))
-    if extra is not None and may_hold_keys(other_keys):
+    if extra is not None and may_hold_text(other_keys):
         cells.append((other_keys, extra))
     return tuple((cell, conj) for cell, conj in cells if conj is not None)
 
@@ -213,15 +213,10 @@ def _disputed_cells(
     yield from ((words(strings_of), value) for value, strings_of in keys.items())
 
 
-def may_hold_keys(language: Regular, budget: int = 400) -> bool:
-    """False only when surely no key of the language can be written."""
-    return language == ALL or not surely_empty(without_surrogates(language), budget)
-
-
 def _restrict(cells: ObjectCells, language: Regular) -> ObjectCells:
     """The cells cut down to the keys of ``language``."""
     cut = ((inter(cell, language), conj) for cell, conj in cells)
-    return tuple((cell, conj) for cell, conj in cut if may_hold_keys(cell))
+    return tuple((cell, conj) for cell, conj in cut if may_hold_text(cell))
 
 
 def cell_value(cells: ObjectCells, key: str) -> Conj | None:

@@ -22,10 +22,10 @@ __all__ = [
     "as_doubles",
     "complement",
     "decimal_text",
+    "has_text",
     "intersect",
     "listed_numbers",
     "num_decimals",
-    "shortest_number",
     "spellings",
     "tightened",
     "within_digits",
@@ -218,15 +218,11 @@ def spellings(value: Fraction, listed_text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def shortest_number(numbers: Numbers) -> str | None:
-    """The text of a short (not always the shortest) number of the set; None if none was found."""
+def has_text(numbers: Numbers) -> bool:
+    """Whether a number of the set that has a text was found: near 0, near the bounds, between them."""
     if numbers.values is not None:
-        return min((text for value in numbers.values for text in spellings(*value)), key=len, default=None)
-    digit = next((i for i in range(10) if numbers.holds(Fraction(i))), None)
-    if digit is not None:
-        return str(digit)
-    candidates: list[Fraction] = [Fraction(i) for i in range(10)] + [Fraction(-i) for i in range(1, 10)]
-    candidates += [Fraction(i, 10) for i in range(-9, 10)]
+        return bool(numbers.values)
+    candidates = [Fraction(i, 10) for i in range(-9, 10)] + [Fraction(i) for i in range(-9, 10)]
     step = numbers.step
     for bound in (numbers.low, numbers.high):
         if bound is not None:
@@ -239,8 +235,7 @@ def shortest_number(numbers: Numbers) -> str | None:
     candidates += [c + s / 2 for s in numbers.not_steps for c in tuple(candidates)]
     if numbers.low is not None and numbers.high is not None:
         candidates.append((numbers.low + numbers.high) / 2)
-    texts = [decimal_text(c) for c in candidates if numbers.holds(c) and num_decimals(c) is not None]
-    return min(texts, key=len, default=None)
+    return any(numbers.holds(c) and num_decimals(c) is not None for c in candidates)
 
 
 def within_digits(numbers: Numbers) -> Numbers:

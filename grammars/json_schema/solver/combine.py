@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import grammars.json_schema.shapes.numbers as num
-from grammars.json_schema.keywords.objects import cell_value, may_hold_keys
+from grammars.json_schema.keywords.objects import cell_value
 from grammars.json_schema.shapes.shapes import (
     ANY_ARRAY,
     ANY_OBJECT,
@@ -25,8 +25,8 @@ from grammars.json_schema.shapes.shapes import (
 )
 from grammars.json_schema.solver.propagation import IsEmpty, propagate_array, propagate_object, smaller
 from grammars.limits.work import TooMuch
-from grammars.regular.json_strings import without_surrogates
-from grammars.regular.languages import ALL, NONE, alt, disjoint, inter, surely_empty
+from grammars.regular.json_strings import may_hold_text
+from grammars.regular.languages import ALL, NONE, alt, disjoint, inter
 
 __all__ = ["are_disjoint", "intersect", "unite"]
 
@@ -88,7 +88,7 @@ def intersect(one: Shape, two: Shape, is_empty: IsEmpty, limit: int) -> Shape:
     if two is ANYTHING:
         return one
     strings = inter(one.strings, two.strings)
-    if strings.op in ("and", "not") and surely_empty(without_surrogates(strings)):
+    if strings.op in ("and", "not") and not may_hold_text(strings):
         strings = NONE
     return Shape(
         one.null and two.null,
@@ -224,6 +224,6 @@ def _both_cells(a: tuple[tuple, ...], b: tuple[tuple, ...]) -> tuple[tuple, ...]
         for right, right_value in b:
             conj = conjoin(left_value, right_value)
             language = left if left == right else inter(left, right)
-            if conj is not None and (left == right or may_hold_keys(language)):
+            if conj is not None and (left == right or may_hold_text(language)):
                 out.append((language, conj))
     return tuple(out)

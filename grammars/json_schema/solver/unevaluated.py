@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.keywords.objects import may_hold_keys
 from grammars.json_schema.shapes.shapes import (
     NOTHING_EVALUATED,
     TRUE,
@@ -25,6 +24,7 @@ from grammars.json_schema.shapes.shapes import (
 )
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
 from grammars.json_schema.solver.protocol import Solver
+from grammars.regular.json_strings import may_hold_text
 from grammars.regular.languages import Regular, alt, inter, matches, neg
 from grammars.values.report import Outcome, ReportRow
 
@@ -78,10 +78,10 @@ def _close_object(form: ObjectForm, unevaluated: Conj | None) -> ObjectForm:
     looked_at = alt(*evaluated.patterns)
     for language, conj in form.cells:
         inside, outside = inter(language, looked_at), inter(language, neg(looked_at))
-        if evaluated.patterns and may_hold_keys(inside):
+        if evaluated.patterns and may_hold_text(inside):
             cells.append((inside, conj))
         closed = conjoin(conj, unevaluated)
-        if closed is not None and may_hold_keys(outside):
+        if closed is not None and may_hold_text(outside):
             cells.append((outside, closed))
     return replace(form, props=_with_evaluated_keys(props, form, evaluated), cells=tuple(cells), evaluated=every)
 
