@@ -6,6 +6,7 @@ import copy
 import importlib
 import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -148,14 +149,15 @@ def test_many_relaxed_rows_after_many_references_take_no_time() -> None:
 def test_each_place_around_what_is_relaxed_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
 
-    def width(keyword: str, inner: str) -> int:
+    def counted(compiled: Any, pointer: str) -> Iterator[tuple[str, str]]:
         nonlocal looks
-        looks += 1
-        return known(keyword, inner)
+        for place in around(compiled, pointer):
+            looks += 1
+            yield place
 
     module = importlib.import_module("grammars.json_schema.report.dependent_keywords")
-    known = module._width
-    monkeypatch.setattr(module, "_width", width)
+    around = module._CompiledSchemas.around
+    monkeypatch.setattr(module._CompiledSchemas, "around", counted)
     schema: dict[str, Any] = {"type": "object", "properties": {f"r{i}": relaxed() for i in range(500)}}
     for i in range(80):
         schema = {"type": "object", "properties": {"a": schema}, "$anchor": f"n{i}"}
