@@ -58,7 +58,7 @@ def validators_may_differ(place: Place, *, is_document: bool = False) -> bool:
     return False
 
 
-_DIFFERENT = re.compile(r"\.|\(\?|\$|\\[bB]")
+_DIFFERENT = re.compile(r"\(\?|\$|\\[bB]")
 _UNEVALUATED = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 

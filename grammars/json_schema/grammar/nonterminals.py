@@ -20,7 +20,6 @@ from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdg
 from grammars.json_schema.grammar.object_order import key_orders, object_automaton
 from grammars.json_schema.grammar.property_order import property_order
 from grammars.json_schema.grammar.unsatisfiable import locate_unsatisfiable
-from grammars.json_schema.report.document_rows import uses_word_boundaries
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, has_text, within_digits
 from grammars.json_schema.shapes.shapes import ArrayForm, Conj, ObjectForm, Shape
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
@@ -327,9 +326,7 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
             hint="use bounds and steps that are nearer to 1",
         )
     hint = "look for required keys whose schema is false, or bounds that exclude each other"
-    if uses_word_boundaries(solver.documents.root.schema):
-        hint += "; and word boundaries (\\b, \\B) next to letters that are not ASCII are those of ECMA-262 here"
-    elif solver.may_be_wider(start):
+    if solver.may_be_wider(start):
         hint += "; some readings of its patterns, formats or contains may allow values, but not all do"
     pointer = locate_unsatisfiable(solver, start)
     lost = unlisted_keys(_at(solver.documents.root.schema, pointer))

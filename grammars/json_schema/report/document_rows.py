@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import chain
 from typing import Any
 
 from grammars.json_schema.document.dialects import Dialect, is_metaschema_uri
 from grammars.json_schema.document.string_formats import FORMATS
-from grammars.regular.syntax.character_classes import has_disputed_classes
-from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, has_disputed_boundaries
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["CONTROLS", "CONTROLS_IN_KEYS", "KEY_ORDER", "document_rows", "patterns_of", "uses_word_boundaries"]
+__all__ = ["CONTROLS", "CONTROLS_IN_KEYS", "KEY_ORDER", "document_rows", "patterns_of"]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
 CONTROLS = ReportRow("", "type", Outcome.NARROWED, "control characters without a short escape are not written")
@@ -22,7 +19,10 @@ CONTROLS_IN_KEYS = ReportRow("", "type", Outcome.NARROWED, f"{CONTROLS.reason} i
 
 _WHOLE = ReportRow("", "type", Outcome.NARROWED, "integers are written without point and exponent")
 _DOT = ReportRow(
-    "", "pattern", Outcome.NARROWED, "a . in a pattern matches no line separator (CR, U+2028, U+2029), as in ECMA-262"
+    "",
+    "pattern",
+    Outcome.EXACT,
+    "a . in a pattern matches CR, U+2028 and U+2029, as for validators, unlike ECMA-262",
 )
 _CLASSES = ReportRow(
     "", "pattern", Outcome.EXACT, "\\w, \\d and \\s are those of ECMA-262: Python's re may reject what they allow"
@@ -51,10 +51,9 @@ def document_rows(schema: Any, dialect: Dialect, *, digits: int, has_integers: b
         reason = f"draft-03 is read as {dialect.name}, which has no {', '.join(sorted(lost))}"
         yield ReportRow("", "$schema", Outcome.RELAXED, reason)
     patterns = list(chain.from_iterable(patterns_of(schema)))
-    signs = [_signs(pattern) for pattern in patterns]
-    if any(has_dot for has_dot, _ in signs):
+    if any(map(_HAS_DOT.match, patterns)):
         yield _DOT
-    if any(has_class and not has_disputed_classes(p) for (_, has_class), p in zip(signs, patterns, strict=True)):
+    if any(map(_HAS_FOREIGN_CLASS.search, patterns)):
         yield _CLASSES
     if any(map(_has_surrogates, patterns)):
         yield _SURROGATES
@@ -62,7 +61,9 @@ def document_rows(schema: Any, dialect: Dialect, *, digits: int, has_integers: b
         yield ReportRow("", "format", Outcome.NARROWED, f"enforced, though {dialect.name} calls it an annotation")
 
 
-_FOREIGN = frozenset("WDsS")  # classes with characters beyond ASCII
+#: A dot for any character, and classes with characters beyond ASCII.
+_HAS_DOT = re.compile(r"(?s)(?:\\.|\[(?:\\.|[^\]\\])*\]|[^.\\\[])*\.")
+_HAS_FOREIGN_CLASS = re.compile(r"\\[WDsS]|\[\^[^\[\]]*\\[wd]")
 _DRAFT_3 = {"divisibleBy", "disallow", "extends"}
 
 
@@ -77,28 +78,6 @@ def _keys(schema: Any) -> set[str]:
     return keys
 
 
-def _signs(pattern: str) -> tuple[bool, bool]:
-    """Whether the pattern has a dot for any character, and whether it has a class that readers disagree on."""
-    if "." not in pattern and "\\" not in pattern:
-        return False, False
-    has_dot = has_foreign = inside = negated = False
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "\\":
-            at += 1
-            name = pattern[at : at + 1]
-            has_foreign = has_foreign or name in _FOREIGN or (inside and negated and name in ("w", "d"))
-        elif inside:
-            inside = char != "]"
-        elif char == "[":
-            inside, negated = True, pattern[at + 1 : at + 2] == "^"
-        elif char == ".":
-            has_dot = True
-        at += 1
-    return has_dot, has_foreign
-
-
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[pP]\{(?:(?:General_Category|gc)=)?(?:Cs|C|Other)\}")
 
@@ -106,15 +85,6 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[pP]\{(?:(?:General_
 def _has_surrogates(pattern: str) -> bool:
     """Whether the pattern names unpaired surrogates."""
     return "\\" in pattern and _SURROGATE.search(_PAIR.sub("", pattern.replace("\\\\", ""))) is not None
-
-
-def uses_word_boundaries(schema: Any) -> bool:
-    """Whether a pattern has word boundaries that validators may see elsewhere."""
-    for pattern in chain.from_iterable(patterns_of(schema)):
-        with suppress(InvalidPattern, NotRegular):
-            if has_disputed_boundaries(pattern):
-                return True
-    return False
 
 
 def patterns_of(schema: Any) -> Iterator[tuple[str, ...]]:

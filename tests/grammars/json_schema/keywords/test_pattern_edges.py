@@ -222,7 +222,9 @@ def test_negated_counts_that_begin_anywhere_are_kept(judge: Judge, forms: str) -
             "all": {"type": "string", "allOf": [{"not": {"pattern": p}} for p in (pattern, "b.{12}a", "c.{6}a")]},
             "object key": {"propertyNames": {"not": {"pattern": pattern}}, "type": "object", "minProperties": 1},
         }[forms]
-        found = judge.compiled(schema, "strict")
+        found = judge.compiled(
+            schema, "warn" if forms == "look-ahead" else "strict"
+        )  # validators' classes differ there
         is_key = forms == "object key"
         for _ in range(0 if is_key else 2):
             text = _drive(found, "aabbc ", rng)

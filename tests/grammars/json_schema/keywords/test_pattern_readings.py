@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 
 import grammars.regular.finite as counting
 from grammars.json_schema.build import Outcome, build
-from grammars.json_schema.keywords.text import pattern_readings
 from grammars.limits.deadline import deadline
 from grammars.limits.work import WORK
 from grammars.regular.finite import finite_words
-from grammars.regular.languages import ANY, cat, chars, derive, inter, matches, neg, rep
-from grammars.regular.syntax.ecma import has_disputed_boundaries, language
+from grammars.regular.languages import ANY, cat, chars, derive, inter, neg, rep
+from grammars.regular.syntax.ecma import language
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as verdicts
-from tests.judges.schema_causes import violated
+from tests.judges.schema_causes import unexcused, violated
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
 
@@ -49,16 +48,12 @@ SEPARATED = ("a", "\r", "\n", "aa", "x\u2028", "foo", "\rfoo", "foo\u2029", "\r\
     ],
     ids=json.dumps,
 )
-def test_no_line_separator_makes_what_is_written_invalid(judge: Judge, schema: Any) -> None:
-    found = judge.compiled(schema)
-    assert not found.plan.schema_report.relaxed
-    assert "line separator" in " ".join(row.reason for row in found.plan.schema_report.narrowed)
+def test_a_dot_is_the_one_of_validators(judge: Judge, schema: Any) -> None:
+    found = judge.compiled(schema, "strict")
+    assert "U+2028" in " ".join(row.reason for row in found.plan.schema_report.rows)
     for value in SEPARATED:
         said = {verdict.is_valid for verdict in verdicts(schema, value)}
-        if found.accepts(json.dumps(value, ensure_ascii=False)):
-            assert True in said, value
-        elif {"\r", "\u2028", "\u2029"}.isdisjoint(value):
-            assert False in said, value
+        assert found.accepts(json.dumps(value, ensure_ascii=False)) == (False not in said), value
 
 
 @pytest.mark.parametrize(
@@ -77,19 +72,15 @@ def test_no_line_separator_makes_what_is_written_invalid(judge: Judge, schema: A
     ],
     ids=json.dumps,
 )
-def test_no_line_separator_in_a_key_makes_what_is_written_invalid(judge: Judge, schema: Any) -> None:
+def test_a_dot_of_keys_is_the_one_of_validators(judge: Judge, schema: Any) -> None:
     schema = {"type": "object", **schema}
-    found = judge.compiled(schema)
-    assert not found.plan.schema_report.relaxed
-    assert "line separator" in " ".join(row.reason for row in found.plan.schema_report.narrowed)
+    found = judge.compiled(schema, "strict")
     for key in ("a\rb", "a\nb", "axb", "a\u2028b", "\r", "\u2029", "a", "é", "", "\r\n"):
         for inner in (1, 10, "s", None):
             value = {key: inner}
             said = {verdict.is_valid for verdict in verdicts(schema, value)}
-            if found.accepts(json.dumps(value, ensure_ascii=False)):
-                assert True in said, value
-            elif {"\r", "\u2028", "\u2029"}.isdisjoint(key):
-                assert False in said, value
+            if len(said) == 1:  # not whether $ is found before a final newline
+                assert found.accepts(json.dumps(value, ensure_ascii=False)) == (True in said), value
 
 
 @pytest.mark.parametrize("pattern", [".*", "^x-.*", "a.*b|^$", "^[.]$", "\\."])
@@ -110,13 +101,6 @@ def test_borders_of_words_next_to_other_letters_are_said(pattern: str, negated: 
     schema: Any = {"type": "string", "pattern": pattern}
     rows = build({"not": schema} if negated else schema, watch=True).report.relaxed
     assert ("/not" if negated else "", "pattern") in {(row.pointer, row.keyword) for row in rows}
-    assert has_disputed_boundaries(pattern)
-
-
-@pytest.mark.parametrize("pattern", ["^[a-z]+\\b[a-z ]*$", "^\\w+\\b$", "^foo\\b$", "[\\b]", "a\\\\b"])
-def test_borders_of_words_among_ascii_letters_are_exact(pattern: str) -> None:
-    assert not has_disputed_boundaries(pattern)
-    assert not build({"type": "string", "pattern": pattern}, watch=True).report.relaxed
 
 
 @pytest.mark.parametrize(
@@ -148,7 +132,7 @@ def test_borders_of_words_are_said_both_ways(judge: Judge, schema: Any, values: 
 def test_what_borders_of_words_make_impossible_is_told() -> None:
     with pytest.raises(SchemaError, match="no value satisfies") as refused:
         build({"type": "string", "pattern": "^[^\\x20-\\x7e]\\b$"}, watch=True)
-    assert "word boundaries" in str(refused.value)
+    assert "some readings" in str(refused.value)
     with pytest.raises(SchemaError, match="no value satisfies") as refused:
         build({"type": "string", "pattern": "^ \\b$"}, watch=True)
     assert "word boundaries" not in str(refused.value)
@@ -157,13 +141,6 @@ def test_what_borders_of_words_make_impossible_is_told() -> None:
 def test_what_is_not_ecma_is_remarked() -> None:
     rows = build({"type": "string", "pattern": "^\\S$"}, watch=True).report.rows
     assert [row.outcome for row in rows if row.keyword == "pattern"] == [Outcome.EXACT]
-
-
-def test_a_wide_language_holds_the_narrow_one() -> None:
-    for pattern in ("^.$", "^(?!.*foo)", "a.b", "(?<!a.)b"):
-        for word in SEPARATED:
-            narrow, plain, wide = (matches(language(pattern, how), word) for how in (False, None, True))
-            assert narrow <= plain <= wide
 
 
 SMALL = ("^a", "b$", "^(ab)*$", "aa", "^.{2,3}$", "^(a|b{2})+$", "^[^a]*$", "^a?b?$")
@@ -309,8 +286,8 @@ _BY_UNICODE = (
     ],
 )
 @pytest.mark.parametrize("form", ["pattern", "not", "key", "no key"])
-def test_classes_next_to_look_around_are_what_all_readings_share(judge: Judge, pattern: str, form: str) -> None:
-    """Both validators read them by Unicode then, ECMA-262 by ASCII."""
+def test_what_validators_read_otherwise_next_to_look_around_is_said(judge: Judge, pattern: str, form: str) -> None:
+    """Both read classes by Unicode then, ECMA-262 by ASCII."""
     schemas: dict[str, Any] = {
         "pattern": {"type": "string", "pattern": pattern},
         "not": {"type": "string", "not": {"pattern": pattern}},
@@ -323,10 +300,17 @@ def test_classes_next_to_look_around_are_what_all_readings_share(judge: Judge, p
         value = {text: 1} if "key" in form else text
         if found.accepts(json.dumps(value, ensure_ascii=False)):
             num_accepted += 1
-            assert all(verdict.is_valid is not False for verdict in verdicts(schema, value)), text
+            if any(verdict.is_valid is False for verdict in verdicts(schema, value)):
+                assert not unexcused(schema, value, None, found.plan.schema_report.relaxed), text
     assert num_accepted
     rows = build(schema, watch=True).report.narrowed
-    assert any("together with look-around" in row.reason for row in rows)
+    assert any("next to look-around" in row.reason for row in rows)
+
+
+def test_look_around_that_asks_for_a_digit_is_enforced(judge: Judge) -> None:
+    found = judge.compiled({"type": "string", "pattern": r"^(?=.*\d)(?=.*[a-z]).{3,8}$"}, "strict")
+    assert found.accepts('"a1b"')
+    assert not found.accepts('"abc"')
 
 
 @pytest.mark.parametrize(
@@ -338,7 +322,7 @@ def test_classes_next_to_look_around_are_what_all_readings_share(judge: Judge, p
         ({"not": {"pattern": "^a{2}$"}}, "aa\n", ["a\n", "aa\n\n"]),
         ({"not": {"pattern": "^\\{a}$"}}, "{a}\n", ["a\n"]),
         ({"not": {"pattern": "^\\p{L}{1,64}$"}}, "é\n", ["9\n"]),
-        ({"pattern": "^(?!\\d{4}-\\d{2}$)"}, "2020-10\n", ["2020-100\n"]),
+        ({"pattern": "^(?![0-9]{4}-[0-9]{2}$)"}, "2020-10\n", ["2020-100\n"]),
     ],
 )
 def test_an_end_that_is_negated_is_found_before_a_final_newline_too(
@@ -399,12 +383,9 @@ def test_two_counts_that_a_negation_looks_at_are_enforced() -> None:
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "\r", False),
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "x", True),
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "long"}]}, "long", True),
-        # of keys, $ is the end in every reading
-        ({"patternProperties": {"^(?!x$)": {"type": "integer"}}, "additionalProperties": False}, {"x\n": 1}, True),
+        # in a key that a pattern forbids, too
+        ({"patternProperties": {"^(?!x$)": {"type": "integer"}}, "additionalProperties": False}, {"x\n": 1}, False),
         ({"patternProperties": {"^(?!x$)": {"type": "integer"}}, "additionalProperties": False}, {"x": 1}, False),
-        # letters that readers fold differently are in no negated class
-        ({"type": "string", "not": {"pattern": "(?i)^\\W$"}}, "\u0130", False),
-        ({"type": "string", "not": {"pattern": "(?i)^\\W$"}}, "a", True),
     ],
 )
 def test_what_readings_decide_is_enforced_as_validators_read_it(
@@ -425,14 +406,6 @@ def test_strings_that_are_wider_than_asked_for_have_a_row_however_they_are_asked
         assert build(schema, watch=True).report.relaxed
         with pytest.raises(SchemaError, match="cannot be enforced"):
             build(schema, watch=True, policy="strict")
-
-
-def test_what_a_late_request_could_not_tell_is_told_the_next_one() -> None:
-    pattern = "^(?=.*late)x-[a-z]+$"
-    with deadline(0):
-        pattern_readings(pattern)
-    sure, maybe = pattern_readings(pattern)
-    assert sure is maybe
 
 
 def test_many_words_that_are_long_are_not_all_spelled() -> None:

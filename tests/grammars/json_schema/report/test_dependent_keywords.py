@@ -182,7 +182,6 @@ INTEGERS = {"type": "integer"}
     ("schema", "valid", "invalid"),
     [
         ({"patternProperties": {"^.$": INTEGERS}, "required": ["\r"]}, {"\r": 1}, {"\r": "x"}),
-        ({"patternProperties": {"^(?!a)\\w$": INTEGERS}, "required": ["é"]}, {"é": 1}, {"é": "x"}),
         ({"patternProperties": {"^.$": INTEGERS}, "const": {"\r": 1}}, {"\r": 1}, {"\r": 2}),
         (
             {"patternProperties": {"^.$": INTEGERS, "^(a)\\1$": INTEGERS}, "dependentRequired": {"b": ["\r"]}},
@@ -218,7 +217,7 @@ def test_keys_that_readers_differ_on_can_be_asked_for(judge: Judge, schema: Any,
 @pytest.mark.parametrize(
     ("schema", "valid"),
     [
-        ({"patternProperties": {"^.$": INTEGERS}, "required": ["\r"], "type": "object", **CLOSED}, {"\r": 1}),
+        ({"patternProperties": {"^(?!a)\\w$": INTEGERS}, "required": ["é"], "type": "object", **CLOSED}, {"é": 1}),
         (
             {
                 "$schema": "https://json-schema.org/draft/2019-09/schema",
