@@ -17,7 +17,6 @@ from typing import Literal
 
 from grammars.limits.deadline import is_late
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.alphabets import restricted_to_alphabet
 from grammars.regular.terms import (
     ALL,
     ANY,
@@ -157,7 +156,6 @@ def shortest(term: Regular, budget: int = 3_000, most_work: int = WORK.search) -
 @lru_cache(maxsize=20_000)
 def _shortest(term: Regular, budget: int, most_work: int) -> str | Unknown | None:
     """Raises `TooMuch` (which is not cached) where a later call may have more work left."""
-    term = restricted_to_alphabet(term)
     if term.plain:
         return _shortest_plain(term)
     low, high = lengths(term)
@@ -222,7 +220,6 @@ def surely_empty(term: Regular, budget: int = 400) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _surely_empty(term: Regular, budget: int) -> bool:
-    term = restricted_to_alphabet(term)
     if term == NONE:
         return True
     if term.plain:
