@@ -12,18 +12,18 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, floor, inf, isfinite, lcm, nextafter
+from math import ceil, floor, lcm
 from typing import Any
 
 __all__ = [
     "ANY_NUMBER",
     "MAX_DIGITS",
     "Numbers",
-    "as_doubles",
     "complement",
     "decimal_text",
     "has_text",
     "intersect",
+    "is_double",
     "listed_numbers",
     "num_decimals",
     "spellings",
@@ -285,55 +285,6 @@ def _member(numbers: Numbers, first: Fraction, step: Fraction) -> Fraction:
     return first
 
 
-def as_doubles(numbers: Numbers) -> tuple[Numbers, ...]:
-    """Sets whose every text is inside for a reader that keeps integers exactly and other numbers as doubles.
-
-    This is the set itself, unless doubles blur bounds or exclusions of large size (9007199254740993.0 is read as a
-    smaller number, 999999999999999.99 as the next integer): then its integers, and the numbers between doubles inside.
-    Below `_FAR` few digits are enough, see `grammars.json_schema.shapes.number_texts.digits`.
-    """
-    if numbers.integer is not None or numbers.values is not None:
-        return (numbers,)
-    far = sorted(v for v in numbers.excluded if abs(v) >= _FAR)
-    inner = _narrowed(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open)
-    if inner == numbers and not far:
-        return (numbers,)
-    inner = replace(inner, excluded=numbers.excluded - set(far))
-    parts = [replace(numbers, integer=True)]
-    for value in far:
-        if replace(numbers, excluded=frozenset()).holds(value):
-            parts.append(_narrowed(inner, inner.low, inner.low_open, value, True))
-            inner = _narrowed(inner, value, True, inner.high, inner.high_open)
-    return *parts, inner
-
-
-_FAR = 10**13
-
-
-def _narrowed(
-    numbers: Numbers, low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool
-) -> Numbers:
-    """The set between these bounds, large ones moved to the next double inside, which is included."""
-    low, low_open = _inside(low, low_open, inf)
-    high, high_open = _inside(high, high_open, -inf)
-    return replace(numbers, low=low, low_open=low_open, high=high, high_open=high_open)
-
-
-def _inside(bound: Fraction | None, is_open: bool, way: float) -> tuple[Fraction | None, bool]:
-    """The next double from a bound in the direction ``way``, and whether it is open; bounds below `_FAR` stay."""
-    rounded = _as_double(bound) if bound is not None and abs(bound) >= _FAR else None
-    if bound is None or rounded is None:
-        return bound, is_open
-    if rounded == bound and not is_open:
-        return bound, False
-    beyond = nextafter(float(rounded), way)
-    if isfinite(beyond) and (
-        is_open or (rounded < bound) == (way > 0)
-    ):  # outside for readers that keep integers as doubles, too
-        rounded = Fraction(beyond)
-    return rounded, False
-
-
-def _as_double(value: Fraction) -> Fraction | None:
-    """The double that a reader keeps for a number; None beyond the largest double."""
-    return Fraction(float(value)) if abs(value) <= sys.float_info.max else None
+def is_double(value: Fraction) -> bool:
+    """Whether a reader that keeps doubles keeps the very number; also beyond the largest double."""
+    return abs(value) > sys.float_info.max or Fraction(float(value)) == value
