@@ -129,22 +129,11 @@ def _compiled(documents: Documents, wanted: _Wanted) -> Built:
     try:
         with work_budget(WORK.searches):
             try:
-                return _compile_own(documents, wanted)
+                return _compile(MemoisedSolver(documents), wanted)
             except Overrun:
                 return _compile(MemoisedSolver(documents, coarse=True), wanted)
     except RecursionError:
         raise too_deep(documents.root.schema) from None
-
-
-def _compile_own(documents: Documents, wanted: _Wanted) -> Built:
-    """Translate the schema; if formats that its draft does not have make it unsatisfiable, without those."""
-    try:
-        return _compile(MemoisedSolver(documents), wanted)
-    except Unsatisfiable:
-        if not documents.met_later_format:
-            raise
-    documents.enforce_later_formats = False
-    return _compile(MemoisedSolver(documents), wanted)
 
 
 def _compile(solver: MemoisedSolver, wanted: _Wanted) -> Built:

@@ -42,8 +42,6 @@ class Documents:
     ) -> None:
         self.limits = limits
         self.survey: Survey = survey(schema, limits)
-        self.enforce_later_formats = True  #: whether formats are enforced that the dialect does not have yet
-        self.met_later_format = False  #: whether such a format was found
         self.places: list[Place | None] = [None]  # literals count from 1
         self._place_of: dict[tuple[int, tuple[str, ...]], Place] = {}
         self._keep: list[Any] = []  # generated schemas, kept alive so that no id() is used twice

@@ -8,7 +8,7 @@ from typing import Any
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.document.string_formats import FORMATS, later_format_reason, unknown_format_reason
-from grammars.regular.languages import ALL, ANY, NONE, Regular, disjoint, inter, neg, rep
+from grammars.regular.languages import ALL, ANY, NONE, Regular, inter, neg, rep
 from grammars.regular.lexer_cost import affordable_superset, expanded_size, floating_counts, is_costly
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, disputed, language, may_match_less
 from grammars.values.report import Outcome, ReportRow
@@ -70,8 +70,7 @@ def _parts(
     if "pattern" in schema:
         parts.append(pattern_language(schema["pattern"], "pattern", place, documents, notes, negated=negated))
     if "format" in schema:
-        siblings = inter(*(part for part in parts if part is not None))
-        format_language = _format(schema["format"], place, documents, notes, negated, siblings)
+        format_language = _format(schema["format"], place, notes, negated)
         parts += [format_language] if format_language is not None else []
     return parts
 
@@ -166,19 +165,16 @@ _END = (
 )
 
 
-def _format(
-    name: str, place: Place, documents: Documents, notes: list[ReportRow], negated: bool, siblings: Regular
-) -> Regular | None:
-    """The language of a format, None if it requires nothing; ``siblings``: the language of the other keywords."""
+def _format(name: str, place: Place, notes: list[ReportRow], negated: bool) -> Regular | None:
+    """The language of a format, None if it requires nothing."""
     source = FORMATS.get(name)
     if source is None:
         return None
     early = later_format_reason(name, place.dialect)
-    documents.met_later_format = documents.met_later_format or bool(early)
-    if early and (negated or not documents.enforce_later_formats or disjoint(source.language, siblings)):
+    if early and negated:
         reason = f"{place.dialect.name} has no such format: an annotation, not enforced here"
         notes.append(ReportRow(place.pointer, "format", Outcome.EXACT, reason))
-        return None  # as an annotation it can be neither broken nor contradicted
+        return None  # as an annotation it cannot be broken
     reason = source.outer_reason if negated else source.reason
     notes.extend(ReportRow(place.pointer, "format", Outcome.NARROWED, why) for why in (early, reason) if why)
     return source.outer_language if negated else source.language
