@@ -24,7 +24,6 @@ from grammars.json_schema.shapes.shapes import (
     TRUE,
     ArrayForm,
     Conj,
-    Disjunction,
     Evaluated,
     ObjectForm,
     Shape,
@@ -50,8 +49,6 @@ _TYPED = {*arrays.KEYWORDS, *numeric.KEYWORDS, *objects.KEYWORDS, *text.KEYWORDS
 
 def allowed(solver: Solver, place: Place, tracked: bool) -> Shape:
     """The values that satisfy the schema at ``place``."""
-    if isinstance(place.schema, Disjunction):
-        return unite([solver.shape(conj) for conj in place.schema.options])
     schema, rows = normalise(place)
     notes = list(rows)
     closing = [k for k in ("unevaluatedProperties", "unevaluatedItems") if k in schema]
@@ -202,11 +199,6 @@ def _constant(solver: Solver, place: Place, value: Any, *steps: str | int) -> Co
 
 def denied(solver: Solver, place: Place, tracked: bool) -> Shape:
     """The values that do not satisfy the schema at ``place`` (or more, with a note)."""
-    if isinstance(place.schema, Disjunction):
-        out = ANYTHING
-        for conj in place.schema.options:
-            out = solver.intersect(out, _deny_conj(solver, conj), place, "anyOf")
-        return out
     schema, rows = normalise(place)
     notes = [note for row in rows for note in _negated_rows(row)]
     options: list[Shape] = []
@@ -247,10 +239,6 @@ _UNEVALUATED = {
     "unevaluatedProperties": Shape(objects=(ANY_OBJECT,)),
     "unevaluatedItems": Shape(arrays=(ANY_ARRAY,)),
 }
-
-
-def _deny_conj(solver: Solver, conj: Conj) -> Shape:
-    return unite([solver.literal(-literal) for literal in conj])
 
 
 def _other_types(types: frozenset[str]) -> Shape:

@@ -21,7 +21,6 @@ from grammars.json_schema.shapes.shapes import (
     TRUE,
     ArrayForm,
     Conj,
-    Disjunction,
     ObjectForm,
     Shape,
     with_notes,
@@ -238,14 +237,7 @@ class MemoisedSolver:
     def _literal_may_be_wider(self, literal: int) -> bool:
         cached = self._wider.get(literal)
         if cached is None:
-            place = self.documents[literal]
-            made = place.schema
-            cached = (
-                any(map(self.may_be_wider, made.options))
-                if isinstance(made, Disjunction)
-                else validators_may_differ(place)
-            )
-            self._wider[literal] = cached
+            cached = self._wider[literal] = validators_may_differ(self.documents[literal])
         return cached
 
     def _has_no_value(self, shape: Shape) -> bool:

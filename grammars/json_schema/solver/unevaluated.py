@@ -15,7 +15,6 @@ from grammars.json_schema.shapes.shapes import (
     TRUE,
     ArrayForm,
     Conj,
-    Disjunction,
     Evaluated,
     ObjectForm,
     Shape,
@@ -30,7 +29,7 @@ from grammars.values.report import Outcome, ReportRow
 
 __all__ = ["apply_unevaluated"]
 
-_CONTAINS_REASON = "contains evaluates no items, as in draft 2019-09, though for validators it may"
+_CONTAINS_REASON = "not enforced: contains may evaluate any item"
 _PATTERN_REASON = "not enforced: a sibling pattern is not understood, and may evaluate any key"
 
 
@@ -50,9 +49,9 @@ def apply_unevaluated(
             notes.append(ReportRow(place.pointer, "unevaluatedProperties", Outcome.RELAXED, _PATTERN_REASON))
     if "unevaluatedItems" in schema:
         unevaluated = solver.child(place, schema["unevaluatedItems"], "unevaluatedItems")
-        arrays = [propagate_array(_close_array(solver, place, f, unevaluated), solver.is_empty) for f in shape.arrays]
-        if any(f.evaluated.ignored_contains and not f.evaluated.every_item for f in shape.arrays):
-            notes.append(ReportRow(place.pointer, "unevaluatedItems", Outcome.NARROWED, _CONTAINS_REASON))
+        arrays = [propagate_array(_close_array(f, unevaluated), solver.is_empty) for f in shape.arrays]
+        if unevaluated != TRUE and any(f.evaluated.contains and not f.evaluated.every_item for f in shape.arrays):
+            notes.append(ReportRow(place.pointer, "unevaluatedItems", Outcome.RELAXED, _CONTAINS_REASON))
     forms, lists = [f for f in objects if f is not None], [f for f in arrays if f is not None]
     if not tracked:
         forms = [replace(f, evaluated=NOTHING_EVALUATED) for f in forms]
@@ -97,18 +96,13 @@ def _with_evaluated_keys(
     return props
 
 
-def _close_array(solver: Solver, place: Place, form: ArrayForm, unevaluated: Conj | None) -> ArrayForm:
+def _close_array(form: ArrayForm, unevaluated: Conj | None) -> ArrayForm:
     evaluated = form.evaluated
     every = replace(evaluated, every_item=True)
     if evaluated.every_item:
         return form
     if evaluated.contains:
-        options = (*evaluated.contains, *((unevaluated,) if unevaluated is not None else ()))
-        unevaluated = (
-            TRUE
-            if TRUE in options
-            else (solver.documents.made(place, Disjunction(options), "unevaluatedItems").number,)
-        )
+        return replace(form, evaluated=every)
     size = max(len(form.prefix), evaluated.items)
     prefix = tuple(form.item(i) if i < evaluated.items else conjoin(form.item(i), unevaluated) for i in range(size))
     return replace(form, prefix=prefix, items=conjoin(form.items, unevaluated), evaluated=every)

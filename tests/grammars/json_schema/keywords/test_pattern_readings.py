@@ -215,14 +215,6 @@ def test_null_is_added_once(judge: Judge) -> None:
     assert judge.compiled(schema).accepts("null")
 
 
-def test_formats_that_a_draft_does_not_have_make_no_schema_impossible(judge: Judge) -> None:
-    parts = [{"type": "string", "format": "uuid"}, {"format": "duration"}]
-    found = judge.compiled({"$schema": "http://json-schema.org/draft-06/schema#", "allOf": parts})
-    assert found.accepts('"x"')
-    rows = {(row.pointer, row.outcome) for row in found.plan.schema_report.rows if row.keyword == "format"}
-    assert rows == {("/allOf/0", Outcome.EXACT), ("/allOf/1", Outcome.EXACT)}
-
-
 def test_what_one_validator_cannot_read_is_asked_of_the_other() -> None:
     schema = {"type": "string", "pattern": "^\\p{L}+$", "if": {"minLength": 2}, "then": {"enum": ["x"]}}
     assert {("", "if"), ("", "then"), ("/then", "enum")} <= violated(schema, "aab")
