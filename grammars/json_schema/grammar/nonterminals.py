@@ -8,7 +8,7 @@ start without a text is an unsatisfiable schema.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,6 @@ from grammars.limits.schema_limits import check_deadline
 from grammars.limits.work import TooMuch
 from grammars.regular.json_strings import may_hold_text
 from grammars.regular.languages import NONE, Regular
-from grammars.regular.lexer_cost import affordable_superset
 from grammars.values.json_pointer import step_into, unescaped
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.spelling import Spelling
@@ -114,8 +113,10 @@ class Nonterminals:
         return self.solver.documents[conj[0]] if conj else self.solver.documents.root
 
     def _make(self, conj: Conj) -> Nonterminal:
-        shape, costly = _without_costly_strings(self.solver.shape(conj))
-        nonterminal = Nonterminal(conj, shape, notes=[*shape.notes, *(self._costly_rows(conj) if costly else ())])
+        shape = self.solver.shape(conj)
+        if not may_hold_text(shape.strings, _WORD_BUDGET):
+            shape = replace(shape, strings=NONE)
+        nonterminal = Nonterminal(conj, shape, notes=[*shape.notes])
         nonterminal.has_scalar = self._has_scalar(shape)
         place = self._place(conj)
         if not nonterminal.has_scalar and not all(numbers.is_empty() for numbers in shape.numbers):
@@ -149,14 +150,6 @@ class Nonterminals:
             self._count_edges(automata, place)
             nonterminal.objects += automata
         return nonterminal
-
-    def _costly_rows(self, conj: Conj) -> Iterator[ReportRow]:
-        """The rows for a conjunction whose strings are wider than required."""
-        reason = "not all enforced: simultaneous counts multiply the states of the engine's lexer"
-        places = [self.solver.documents[abs(literal)] for literal in conj]
-        costly = [(p, k) for p in places if isinstance(p.schema, dict) for k in _ASKING_OF_STRINGS if k in p.schema]
-        for place, keyword in costly or [(self._place(conj), "pattern")]:
-            yield ReportRow(place.pointer, keyword, Outcome.RELAXED, reason)
 
     def values(self, conj: Conj) -> frozenset[Hashable] | None:
         """The values of a conjunction; None unless they are few scalars."""
@@ -211,8 +204,8 @@ class Nonterminals:
     # -- what can be finished
 
     def _has_scalar(self, shape: Shape) -> bool:
-        """Whether some scalar of the shape can be written; text that may be empty counts, the engine decides."""
-        if shape.null or shape.booleans or may_hold_text(shape.strings, _WORD_BUDGET):
+        """Whether some scalar of the shape can be written."""
+        if shape.null or shape.booleans or shape.strings != NONE:
             return True
         return any(has_text(within_digits(numbers)) for numbers in shape.numbers)
 
@@ -274,23 +267,6 @@ def _check_any_order(form: ObjectForm, place: Place) -> None:
     if wrong:
         hint = "leave key_order at 'schema', or name the keys that come first"
         raise SchemaError(wrong, pointer=place.pointer, keyword="properties", hint=hint)
-
-
-_ASKING_OF_STRINGS = (
-    "pattern", "format", "minLength", "maxLength", "not", "allOf", "anyOf", "oneOf", "if", "then", "else", "$ref",
-    "$dynamicRef", "$recursiveRef",
-)  # fmt: skip
-
-
-def _without_costly_strings(shape: Shape) -> tuple[Shape, bool]:
-    """The shape with strings that the engine can handle, and whether they are wider for it."""
-    strings = shape.strings
-    if strings.plain:
-        return shape, False
-    if not may_hold_text(strings, _WORD_BUDGET):
-        return replace(shape, strings=NONE), False
-    superset = affordable_superset(strings)
-    return (shape, False) if superset == strings else (replace(shape, strings=superset), True)
 
 
 def _blamed(place: Place) -> list[str]:

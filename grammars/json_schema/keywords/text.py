@@ -9,7 +9,7 @@ from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.document.string_formats import FORMATS, later_format_reason, unknown_format_reason
 from grammars.regular.languages import ALL, ANY, NONE, Regular, inter, neg, rep
-from grammars.regular.lexer_cost import affordable_superset, expanded_size, floating_counts, is_costly
+from grammars.regular.lexer_cost import expanded_size, is_costly
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, disputed, language, may_match_less
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
@@ -105,9 +105,7 @@ def pattern_language(
     not regular.
     """
     try:
-        matched = ends = language(pattern, negated=negated)
-        if "$" in pattern:
-            ends = language(pattern, negated=negated, final_newline=False)
+        matched = language(pattern, negated=negated)
     except InvalidPattern as error:
         raise SchemaError(
             f"the pattern {_shown(pattern)} is not a regular expression: {error}",
@@ -127,23 +125,14 @@ def pattern_language(
             keyword=keyword,
             hint="use smaller repeats",
         )
-    # with floating counts the additional ends would multiply the lexer's states
-    accepts_final_newline = matched != ends and not any(floating_counts(ends))
-    row = _NEWLINE if accepts_final_newline else _END if matched != ends else None
-    matched = matched if accepts_final_newline else ends
-    written = neg(matched) if negated else matched
-    affordable = ALL if is_costly(written) else affordable_superset(written)
-    if affordable not in (written, NONE):
+    if is_costly(neg(matched) if negated else matched):
         reason = "not enforced: its counted repeats overlap with their neighbours, which multiplies the lexer's states"
-        keep_weaker = not negated and affordable != ALL and affordable.plain  # others may still be too costly
-        reason = f"not all {reason[4:]}" if keep_weaker else reason
         notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
-        if not keep_weaker:
-            return None
-    elif row is not None:
-        notes.append(ReportRow(place.pointer, keyword, *row))
+        return None
+    if "$" in pattern and (negated or "(?!" in pattern or "(?<!" in pattern):
+        notes.append(ReportRow(place.pointer, keyword, Outcome.NARROWED, _NEWLINE))
     notes.extend(pattern_reading_rows(pattern, keyword, place, negated=negated))
-    return matched if affordable == NONE or negated else affordable
+    return matched
 
 
 def pattern_reading_rows(pattern: str, keyword: str, place: Place, *, negated: bool) -> Iterator[ReportRow]:
@@ -155,14 +144,7 @@ def pattern_reading_rows(pattern: str, keyword: str, place: Place, *, negated: b
             yield ReportRow(place.pointer, keyword, Outcome.RELAXED, reason)
 
 
-_NEWLINE = (
-    Outcome.NARROWED,
-    "negated, `$` also matches before a final newline, as in Python's validator",
-)
-_END = (
-    Outcome.EXACT,
-    "negated, `$` matches at the end only, as in ECMA-262: in Python's validator also before a final newline",
-)
+_NEWLINE = "where it is forbidden, `$` also matches before a final newline, as in Python's validator"
 
 
 def _format(name: str, place: Place, notes: list[ReportRow], negated: bool) -> Regular | None:

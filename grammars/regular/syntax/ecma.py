@@ -20,13 +20,13 @@ __all__ = ["InvalidPattern", "NotRegular", "disputed", "language", "may_match_le
 
 
 @lru_cache(maxsize=4_096)
-def language(pattern: str, *, negated: bool = False, final_newline: bool = True) -> Regular:
+def language(pattern: str, *, negated: bool = False) -> Regular:
     """Return the strings in which ``pattern`` is found; raises `InvalidPattern` or `NotRegular`.
 
     Read as ECMA-262, but ``.`` leaves out the newline alone, as for all validators.  Where it forbids (``negated``, or
-    in negated look-around) ``$`` also matches before a ``final_newline``, as in Python.
+    in negated look-around) ``$`` also matches before a newline at the end, as in Python.
     """
-    return lowered(EcmaParser(pattern, negated=negated, final_newline=final_newline).parse())
+    return lowered(EcmaParser(pattern, negated=negated).parse())
 
 
 _BOUNDARIES = "word boundaries are those of ECMA-262, by ASCII letters: validators know other letters too"

@@ -43,17 +43,16 @@ _FOREIGN_KINDS = {"?>": "an atomic group", "?P=": "a back-reference", "?#": "a c
 class EcmaParser(PatternParser):
     """A parser of one pattern.
 
-    ``negated``: what matches is forbidden, so ``$`` also matches before a ``final_newline``, as in Python; negated
-    look-around turns it around.
+    ``negated``: what matches is forbidden, so ``$`` also matches before a newline at the end, as in Python;
+    negated look-around turns it around.
     """
 
     deepest = 60
     refused = _FOREIGN_KINDS
 
-    def __init__(self, pattern: str, *, negated: bool = False, final_newline: bool = True) -> None:
+    def __init__(self, pattern: str, *, negated: bool = False) -> None:
         super().__init__(pattern)
         self.negated = negated
-        self.final_newline = final_newline
         self.names: set[str] = set()
 
     def parse(self) -> Tree:
@@ -121,7 +120,7 @@ class EcmaParser(PatternParser):
             case "^":
                 return START
             case "$":
-                return _LAST_LINE if self.negated and self.final_newline else END
+                return _LAST_LINE if self.negated else END
             case ".":
                 return chars(EVERY if "s" in self.flags else DOT)
             case "(":
