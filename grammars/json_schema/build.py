@@ -24,7 +24,8 @@ from grammars.json_schema.report.dependent_keywords import dependent_rows
 from grammars.json_schema.report.document_rows import CONTROLS, CONTROLS_IN_KEYS, KEY_ORDER, document_rows
 from grammars.json_schema.report.misspelt import misspelt_rows, unlisted_rows
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
-from grammars.json_schema.solver.solver import MemoisedSolver, Overrun, Unsatisfiable
+from grammars.json_schema.solver.semantics import solver_of
+from grammars.json_schema.solver.solver import Overrun, Solver, Unsatisfiable
 from grammars.limits.deadline import deadline
 from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
 from grammars.limits.work import WORK
@@ -129,14 +130,14 @@ def _compiled(documents: Documents, wanted: _Wanted) -> Built:
     try:
         with work_budget(WORK.searches):
             try:
-                return _compile(MemoisedSolver(documents), wanted)
+                return _compile(solver_of(documents), wanted)
             except Overrun:
-                return _compile(MemoisedSolver(documents, coarse=True), wanted)
+                return _compile(solver_of(documents, coarse=True), wanted)
     except RecursionError:
         raise too_deep(documents.root.schema) from None
 
 
-def _compile(solver: MemoisedSolver, wanted: _Wanted) -> Built:
+def _compile(solver: Solver, wanted: _Wanted) -> Built:
     root, start, watch = solver.documents.root, wanted.start, wanted.watch
     place = solver.documents.target(root, "#" + quote(start)) if start else root
     conj = solver.child(place, place.schema)

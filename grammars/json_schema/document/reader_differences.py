@@ -2,7 +2,7 @@
 
 They concern keywords of other dialects and a ``$schema`` outside the root of a resource.  Each has a row in the
 report, and proofs that must hold for all validators are not made where they matter
-(`grammars.json_schema.solver.solver.MemoisedSolver.may_be_wider`).
+(`grammars.json_schema.solver.solver.Solver.may_be_wider`).
 """
 
 from __future__ import annotations

@@ -23,8 +23,7 @@ from grammars.json_schema.grammar.unsatisfiable import locate_unsatisfiable
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, has_text, within_digits
 from grammars.json_schema.shapes.shapes import ArrayForm, Conj, ObjectForm, Shape
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
-from grammars.json_schema.solver.protocol import Solver
-from grammars.json_schema.solver.solver import Overrun, Unsatisfiable
+from grammars.json_schema.solver.solver import Overrun, Solver, Unsatisfiable
 from grammars.limits.schema_limits import check_deadline
 from grammars.limits.work import TooMuch
 from grammars.regular.json_strings import may_hold_text

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from grammars.json_schema.document.places import OLDER_KEYWORDS, written_keyword
-from grammars.json_schema.solver.protocol import Solver
+from grammars.json_schema.solver.solver import Solver
 from grammars.limits.schema_limits import check_deadline
 from grammars.values.json_pointer import step_into, unescaped
 from grammars.values.report import Outcome, ReportRow

@@ -13,7 +13,7 @@ from typing import Any
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.shapes.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, conjoin, with_notes
 from grammars.json_schema.solver.combine import are_disjoint, unite
-from grammars.json_schema.solver.protocol import Solver
+from grammars.json_schema.solver.solver import Solver
 from grammars.regular.languages import ALL, NONE
 from grammars.values.report import Outcome, ReportRow
 

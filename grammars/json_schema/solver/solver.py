@@ -1,6 +1,6 @@
 """The memoised solver: from conjunctions of literals to shapes.
 
-`MemoisedSolver.shape` is the entry: the shape of a conjunction.  Everything is computed once.  A cycle of references
+`Solver.shape` is the entry: the shape of a conjunction.  Everything is computed once.  A cycle of references
 that never passes through an array or object has no value (the least solution), as no finite value needs it.  Searches
 for emptiness on the way are bounded; they may miss that something is empty, but never claim it wrongly.
 """
@@ -8,8 +8,8 @@ for emptiness on the way are bounded; they may miss that something is empty, but
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
@@ -26,7 +26,6 @@ from grammars.json_schema.shapes.shapes import (
     with_notes,
 )
 from grammars.json_schema.solver.combine import intersect
-from grammars.json_schema.solver.semantics import allowed, denied
 from grammars.limits.schema_limits import check_deadline
 from grammars.limits.time_limits import time_limits
 from grammars.limits.work import TooMuch, Work
@@ -34,7 +33,7 @@ from grammars.regular.languages import NONE
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["MemoisedSolver", "Overrun", "Unsatisfiable"]
+__all__ = ["Overrun", "Solver", "Unsatisfiable"]
 
 _PROBE_DEPTH = 3  # levels of required values that a search for emptiness follows
 _BARE = {"$ref"}
@@ -52,15 +51,21 @@ class Unsatisfiable(SchemaError):
     """No value satisfies the schema."""
 
 
-class MemoisedSolver:
-    """Shapes of the conjunctions over one set of documents.
+#: Given the solver, a place, and whether forms record the keys and items that were evaluated.
+_ShapeOf: TypeAlias = "Callable[[Solver, Place, bool], Shape]"
 
+
+class Solver:
+    """Shapes of the conjunctions over one set of documents; `grammars.json_schema.solver.semantics.solver_of` makes one.
+
+    ``allowed`` and ``denied`` give the shape of one schema object and of its negation; they ask this solver for parts.
     ``coarse`` is the second attempt for schemas that are too large to follow in full: ``oneOf`` is then read as
     ``anyOf``, with a note.
     """
 
-    def __init__(self, documents: Documents, *, coarse: bool = False) -> None:
+    def __init__(self, documents: Documents, allowed: _ShapeOf, denied: _ShapeOf, *, coarse: bool) -> None:
         self.documents = documents
+        self._allowed, self._denied = allowed, denied
         self.coarse = coarse
         self.limits = documents.limits
         self._conjs: dict[Conj, Shape] = {TRUE: ANYTHING}
@@ -178,7 +183,7 @@ class MemoisedSolver:
         try:
             place = self.documents[literal]
             self.spend(1, place)
-            run = allowed if literal > 0 else denied
+            run = self._allowed if literal > 0 else self._denied
             out = run(self, place, tracked)
             if self._floor >= level:  # used no busy literal outside itself
                 self._literals[key] = out
