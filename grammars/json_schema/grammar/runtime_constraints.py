@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge
 from grammars.json_schema.grammar.nonterminals import Nonterminal, Nonterminals
-from grammars.json_schema.shapes.numbers import Numbers
+from grammars.json_schema.shapes.numbers import MAX_DIGITS, Numbers
 from grammars.json_schema.shapes.shapes import Conj
 from grammars.limits.schema_limits import check_deadline
 from grammars.regular.languages import ALL, NONE, matches
@@ -41,10 +43,14 @@ def has_key_order(nonterminals: Nonterminals) -> bool:
 def has_long_numbers(nonterminals: Nonterminals) -> bool:
     """Whether there are numbers whose length neither a list nor a pair of bounds limits."""
     return any(
-        numbers.values is None and (numbers.low is None or numbers.high is None or not numbers.integer)
+        numbers.values is None and not (numbers.integer and _is_short(numbers.low) and _is_short(numbers.high))
         for nonterminal in nonterminals.by_conj.values()
         for numbers in nonterminal.shape.numbers
     )
+
+
+def _is_short(bound: Fraction | None) -> bool:
+    return bound is not None and abs(bound) < 10**MAX_DIGITS
 
 
 def unique_rows(

@@ -67,14 +67,8 @@ def _listed(values: Iterable[tuple[Fraction, str]]) -> Node:
 def _number_node(numbers: Numbers, notes: list[Note], most: int) -> Node | None:
     if numbers in (ANY_NUMBER, _WHOLE):
         return _any_number(most, whole=numbers == _WHOLE)
-    named, reachable = _edge(numbers), within_digits(numbers)
-    if numbers.integer and _is_cut(numbers):
-        reason = f"integers are written with at most {MAX_DIGITS} digits"
-        notes.append((Outcome.NARROWED, (), named, reason))
-    if reachable.values is not None and numbers.values is None:
-        reason = "beyond the range of numbers without exponent, only the bound itself is written"
-        notes.append((Outcome.NARROWED, (), named, reason))
-    near = _without_far_steps(reachable.listed(), notes)
+    named = _edge(numbers)
+    near = _without_far_steps(within_digits(numbers).listed(), notes)
     numbers = tightened(near).listed()
     if numbers.is_empty():
         return None
@@ -101,14 +95,6 @@ def _number_node(numbers: Numbers, notes: list[Note], most: int) -> Node | None:
     parts: list[Node] = [Pattern(w) for w in wanted]
     parts += [Not(Pattern(u)) for u in unwanted]
     return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
-
-
-def _is_cut(numbers: Numbers) -> bool:
-    """Whether there are bounds on both sides and one is beyond the digits of a text (an open side has a row anyway)."""
-    top = 10**MAX_DIGITS
-    if numbers.low is None or numbers.high is None:
-        return False
-    return bool(numbers.low <= -top < numbers.high or numbers.low < top <= numbers.high)
 
 
 def _without_far_steps(numbers: Numbers, notes: list[Note]) -> Numbers:

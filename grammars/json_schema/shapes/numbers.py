@@ -239,7 +239,7 @@ def has_text(numbers: Numbers) -> bool:
 
 
 def within_digits(numbers: Numbers) -> Numbers:
-    """The set with bounds that texts of `MAX_DIGITS` digits can reach; else only the bound itself is left."""
+    """The set with bounds that texts of `MAX_DIGITS` digits can reach; nothing where all are beyond."""
     grid, top = 10**MAX_DIGITS, Fraction(10**MAX_DIGITS)
     low, high = numbers.low, numbers.high
     if low is not None and (low * grid).denominator != 1:
@@ -248,7 +248,7 @@ def within_digits(numbers: Numbers) -> Numbers:
         numbers = replace(numbers, high=Fraction(floor(high * grid), grid), high_open=False)
     for bound, wall in ((low, -top), (high, top)):
         if bound is not None and (bound >= top if wall < 0 else bound <= -top):
-            return Numbers(values=((bound, json.dumps(float(bound))),) if numbers.holds(bound) else ())
+            return Numbers(values=())
     # integers cannot reach such a bound, so it is dropped; numbers with an exponent could, so theirs is moved
     if low is not None and low <= -top:
         numbers = replace(numbers, low=None if numbers.integer else 1 - top, low_open=False)

@@ -56,7 +56,7 @@ _ShapeOf: TypeAlias = "Callable[[Solver, Place, bool], Shape]"
 
 
 class Solver:
-    """Shapes of the conjunctions over one set of documents; `grammars.json_schema.solver.semantics.solver_of` makes one.
+    """Shapes of the conjunctions over one set of documents; `semantics.solver_of` makes one.
 
     ``allowed`` and ``denied`` give the shape of one schema object and of its negation; they ask this solver for parts.
     ``coarse`` is the second attempt for schemas that are too large to follow in full: ``oneOf`` is then read as
