@@ -20,7 +20,6 @@ __all__ = [
     "has_ignored_dialect",
     "ignored_dialect_reason",
     "ignored_dialects",
-    "stricter_keywords",
     "validators_may_differ",
 ]
 
@@ -125,20 +124,3 @@ def ignored_dialects(place: Place) -> list[Dialect]:
         dialects.append(dialect_of(at.schema, place.dialect))
         at = at.parent
     return [dialect for dialect in dialects if dialect != place.dialect]
-
-
-def stricter_keywords(schema: Mapping[str, Any], named: Dialect, ours: Dialect) -> list[str]:
-    """Return the keywords of a schema that are stricter in the named dialect, given their siblings."""
-    keywords = []
-    if "contains" in schema:
-        least, knows = schema.get("minContains"), "minContains" not in ours.unknown
-        is_more = "minContains" in named.unknown and type(least) in (int, float) and least == 0
-        if is_more if knows else not {"minContains", "maxContains"} <= named.unknown and _is_counted(schema):
-            keywords.append("contains")
-    if "prefixItems" in schema and "prefixItems" in named.unknown - ours.unknown:
-        keywords += [word for word in ("items", "unevaluatedItems") if word in schema]
-    return keywords
-
-
-def _is_counted(schema: Mapping[str, Any]) -> bool:
-    return "minContains" in schema or "maxContains" in schema

@@ -125,8 +125,6 @@ def test_surrogates_are_cut_out_of_classes(judge: Judge, pattern: str, in_full: 
         schema["not"] = {"enum": ["no"]}
     found = judge.compiled(schema)
     assert tuple(found.accepts(json.dumps(text, ensure_ascii=False)) for text in TEXTS) == SURROGATES[pattern]
-    said = any("surrogate" in row.reason for row in found.plan.schema_report.narrowed)
-    assert said is (pattern != "\\ud83d\\ude00")
 
 
 @pytest.mark.parametrize(
