@@ -216,7 +216,7 @@ class Solver:
         self._barrier = len(self._busy)  # what is busy now waits for this answer and cannot be part of it
         self._depth += 1
         try:
-            emptiness = self._has_no_value(self.shape(conj))
+            emptiness = self.has_no_value(self.shape(conj))
         except _InProgress:
             self._cuts += 1
             return False
@@ -245,7 +245,8 @@ class Solver:
             cached = self._wider[literal] = validators_may_differ(self.documents[literal])
         return cached
 
-    def _has_no_value(self, shape: Shape) -> bool:
+    def has_no_value(self, shape: Shape) -> bool:
+        """True only when surely no value is in the shape."""
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:
             return False
         return not any(map(self._array_possible, shape.arrays)) and not any(map(self._object_possible, shape.objects))
