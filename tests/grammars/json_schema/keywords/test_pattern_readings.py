@@ -11,12 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import grammars.regular.finite as counting
 from grammars.json_schema.build import Outcome, build
-from grammars.limits.deadline import deadline
-from grammars.limits.work import WORK
 from grammars.regular.finite import finite_words
-from grammars.regular.languages import ANY, cat, chars, derive, inter, neg, rep
+from grammars.regular.languages import chars, inter, neg, rep
 from grammars.regular.syntax.ecma import language
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as verdicts
@@ -146,20 +143,6 @@ def test_what_is_not_ecma_is_remarked() -> None:
 SMALL = ("^a", "b$", "^(ab)*$", "aa", "^.{2,3}$", "^(a|b{2})+$", "^[^a]*$", "^a?b?$")
 
 
-@pytest.mark.parametrize(
-    ("patterns", "expected"),
-    [
-        (("^x-", "^.{0,2}$"), {"x-"}),
-        (("^[ab]+$", "^.{2}$"), {"aa", "ab", "ba", "bb"}),
-        (("^[^a]*$", "^[ab]{1,2}$"), {"b", "bb"}),
-        (("^a", "^.{1,9}$"), None),
-        (("^[a-z]+$", "^.{1,9}$"), None),
-    ],
-)
-def test_words_in_several_languages_are_counted(patterns: tuple[str, ...], expected: set[str] | None) -> None:
-    assert finite_words(inter(*map(language, patterns)), 100) == expected
-
-
 @given(st.lists(st.tuples(st.sampled_from(SMALL), st.booleans()), max_size=4))
 def test_words_in_several_languages_are_those_that_all_patterns_match(chosen: list[tuple[str, bool]]) -> None:
     every = {"".join(letters) for length in range(5) for letters in product("ab", repeat=length)}
@@ -168,32 +151,11 @@ def test_words_in_several_languages_are_those_that_all_patterns_match(chosen: li
     assert finite_words(inter(language("^[ab]{0,4}$"), *terms), 31) == expected
 
 
-def test_counting_words_looks_at_a_bounded_part_of_a_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts: list[int] = []
-    monkeypatch.setattr(counting, "derive", lambda term, code: parts.append(term.size) or derive(term, code))
-    assert finite_words(inter(language("^[a-z_]{3,250}$"), language("^[a-z0-9-]{3,250}$")), 3_001) is None
-    assert 1_000 < sum(parts) <= WORK.enumeration
-    with deadline(0), pytest.raises(SchemaError, match="before the deadline"):
-        finite_words(inter(language("^[ab]+$"), language("^.{5}$")), 3_001)
-
-
-def test_the_only_key_that_is_left_is_written_once(judge: Judge) -> None:
-    schema = {"type": "object", "propertyNames": {"maxLength": 2}, "patternProperties": {"^x-": {"const": 1}}}
-    found = judge.compiled({**schema, "additionalProperties": False})
-    assert found.accepts('{"x-": 1}')
-    assert not found.accepts('{"x-": 1, "x-": 1}')
-    state = found.start.fork()
-    for token in state.engine.tokenize('{"x-": 1'):
-        state.commit([token])
-    assert not state.allows(state.engine.tokenize(",")[0])
-
-
-def test_what_only_contains_has_looked_at_is_said_where_validators_count_it() -> None:
+@pytest.mark.parametrize("year", ["2019-09", "2020-12"])
+def test_items_next_to_contains_may_be_evaluated(year: str) -> None:
     schema = {"type": "array", "contains": {"type": "integer"}, "minContains": 0, "unevaluatedItems": False}
-    for year, expected in (("2019-09", ["unevaluatedItems"]), ("2020-12", [])):
-        dialect = f"https://json-schema.org/draft/{year}/schema"
-        rows = build({"$schema": dialect, **schema}, watch=True).report.narrowed
-        assert [row.keyword for row in rows if row.keyword != "type"] == expected
+    rows = build({"$schema": f"https://json-schema.org/draft/{year}/schema", **schema}, watch=True).report.relaxed
+    assert [(row.pointer, row.keyword) for row in rows] == [("", "unevaluatedItems")]
 
 
 @pytest.mark.parametrize(
@@ -390,9 +352,6 @@ def test_what_readings_decide_is_enforced_as_validators_read_it(
 
 def test_many_words_that_are_long_are_not_all_spelled() -> None:
     assert finite_words(rep(chars([(0x1F600, 0x1F600)]), 0, 29_999), 100) is None
-    long_words = cat(chars([(0x4E00, 0x59AD)]), rep(chars([(97, 97)]), 0, None))
-    assert finite_words(inter(long_words, rep(ANY, 1_900, 1_900)), 3_000) is None
-    assert finite_words(inter(long_words, rep(ANY, 2, 2)), 3_000) is not None
 
 
 @pytest.mark.parametrize("pattern", ["\\u{411", "[\\u{411", "a\\u{4", "(\\u{1F600"])

@@ -251,12 +251,12 @@ def test_patterns_that_are_not_understood_have_a_row_wherever_they_decide(
 
 
 @pytest.mark.parametrize("dialect", ["2019-09", "2020-12"])
-def test_items_of_a_document_of_2019_09_that_contains_does_not_evaluate_are_said(dialect: str) -> None:
+def test_items_that_contains_may_evaluate_are_said(dialect: str) -> None:
     inner = {"$schema": DRAFT, "contains": {"const": 1}, "minContains": 0}
     schema = {"$schema": f"https://json-schema.org/draft/{dialect}/schema", "allOf": [{"$ref": "urn:inner"}]}
     for closing, said in (({"unevaluatedItems": False}, True), ({}, False)):
         report = build({**schema, "type": "array", **closing}, documents={"urn:inner": inner}).report
-        assert (("", "unevaluatedItems") in {(row.pointer, row.keyword) for row in report.narrowed}) is said
+        assert (("", "unevaluatedItems") in {(row.pointer, row.keyword) for row in report.relaxed}) is said
 
 
 PATTERNS = ["^.$", "^a$", "^a\\n$", ".*", "^.+a", "^[^a]$", "^(?!a)", "^a|.b$", "(?i)^k$", "\\.", "^[a-z.]{1,3}$", "b$"]
