@@ -207,8 +207,8 @@ def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int)
         top_k=min(int(setting("top_k", 0)), vocab_size),
         min_p=float(setting("min_p", 0.0)),
         repetition_penalty=float(setting("repetition_penalty", 1.0)),
-        presence_penalty=float(sampling.presence_penalty or 0.0),
-        frequency_penalty=float(sampling.frequency_penalty or 0.0),
+        presence_penalty=float(setting("presence_penalty", 0.0)),
+        frequency_penalty=float(setting("frequency_penalty", 0.0)),
         logit_bias=_bias(sampling.logit_bias, vocab_size),
         logprobs=sampling.logprobs,
     )

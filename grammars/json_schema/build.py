@@ -21,7 +21,7 @@ from grammars.json_schema.grammar.runtime_constraints import (
     unique_rows,
 )
 from grammars.json_schema.report.dependent_keywords import dependent_rows
-from grammars.json_schema.report.document_rows import CONTROLS, CONTROLS_IN_KEYS, KEY_ORDER, document_rows
+from grammars.json_schema.report.document_rows import ESCAPES, ESCAPES_IN_KEYS, KEY_ORDER, document_rows
 from grammars.json_schema.report.misspelt import misspelt_rows, unlisted_rows
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
 from grammars.json_schema.solver.semantics import solver_of
@@ -149,10 +149,10 @@ def _compile(solver: Solver, wanted: _Wanted) -> Built:
     rows = [*emitted.rows, *unique, *dependent_rows(solver, unique)]
     if has_key_order(nonterminals) and not wanted.spelling.any_order:
         rows.append(KEY_ORDER)
-    if emitted.loses_controls:
-        rows.append(CONTROLS)
-    elif emitted.keys_lose_controls:
-        rows.append(CONTROLS_IN_KEYS)
+    if emitted.loses_escapes:
+        rows.append(ESCAPES)
+    elif emitted.keys_lose_escapes:
+        rows.append(ESCAPES_IN_KEYS)
     whole = any(
         numbers.integer for nonterminal in nonterminals.by_conj.values() for numbers in nonterminal.shape.numbers
     )

@@ -130,9 +130,9 @@ def _template(
     if barred:
         body = _without_text(body, barred)
     try:
-        check_ends(body, then=then, every_option=True)
+        check_ends(body, then=then)
     except GrammarError:
-        check_ends(written, then=then, every_option=True)  # the same in the caller's own words, with its place
+        check_ends(written, then=then)  # the same in the caller's own words, with its place
         raise
     return Template(
         write(body, WriteOptions(schema)),

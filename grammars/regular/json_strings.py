@@ -34,7 +34,7 @@ __all__ = [
     "content_regex",
     "is_free",
     "lexeme",
-    "loses_controls",
+    "loses_escapes",
     "may_hold_text",
     "spell",
     "without_surrogates",
@@ -83,17 +83,18 @@ def is_free(term: Regular) -> bool:
     return term.op == "rep" and term.args[0] == ANY
 
 
-def loses_controls(term: Regular) -> bool:
-    """Whether control characters without a short escape are left out of the strings in ``term``."""
+def loses_escapes(term: Regular) -> bool:
+    """Whether strings in ``term`` have characters that could be written as ``\\u`` escapes, and are not."""
     match term.op:
         case "chars":
-            return _is_mixed(term.args) and any(_within(code, term.args) for code in _LONG_ESCAPES)
+            is_beyond_ascii = bool(term.args) and term.args[-1][1] > 0x7F
+            return _is_mixed(term.args) and (is_beyond_ascii or any(_within(c, term.args) for c in _LONG_ESCAPES))
         case "words":
             return False
         case "cat" | "alt" | "and":
-            return any(map(loses_controls, term.args))
+            return any(map(loses_escapes, term.args))
         case "rep":
-            return loses_controls(term.args[0])
+            return loses_escapes(term.args[0])
     return True
 
 

@@ -87,7 +87,7 @@ def custom_input_node(schema: Mapping[str, Any], key_separator: str) -> Node:
     source = _escaped(_source(value[CUSTOM_LARK], f"tools.{key}"))
     try:
         # once escaped, a lexeme may go on with the backslash that begins the next
-        check_ends(source, then=text('"'), every_option=True)
+        check_ends(source, then=text('"'))
     except GrammarError as error:
         raise located(error, "tools (inside a JSON string)") from None
     return seq(
@@ -120,7 +120,7 @@ def _source(definition: Any, place: str) -> LarkGrammar:
     try:
         source = parse_source(definition)
         check(source)
-        check_ends(source, every_option=True)
+        check_ends(source)
     except GrammarError as error:
         raise located(error, place) from None
     for expr in source.walk():

@@ -6,7 +6,8 @@ end of the text fits.  Of all other tokens a few are tried, the shortest first. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ __all__ = ["MaskLanding"]
 
 #: Tokens that are tried at one position.
 _TRIED = 64
+#: Places of the search after one token (longer ones seldom find an end), and of all at one position that find none.
+_TRIAL_PLACES, _FUTILE_PLACES = 24, 100
 #: Tokens that the rest of a character or of an escape may have: text is left when only its end and these have room.
 _REST = 6
 #: The growth that is assumed where no bound is sure.
@@ -48,9 +51,7 @@ class _Near(NamedTuple):
 
     need: int | None  #: tokens from here to the end; None where the answer may be cut
     text: _Text | None
-    ways: list[
-        tuple[int, Words]
-    ]  #: tokens needed to the end after some tokens, and these tokens: tried, or like a tried one
+    ways: list[tuple[int, list[int]]]  #: tokens needed to the end after each of some: tried, or like a tried one
     reserve: int  #: tokens that must be left, besides ``need``, after a token that stays in the text
 
 
@@ -110,27 +111,34 @@ class MaskLanding(LandingControl):
     def _looked(self, state: GuidanceState, mask: TokenMask) -> _Near:
         """Return what trying tokens at the state's position shows; of those that do the same the shortest is tried."""
         nearest, effort = self.next_token(state), self.step_effort()
-        path, cursor, size = self._here.path, self._finder.cursor(state), state.engine.vocab_size
+        path, cursor = self._here.path, self._finder.cursor(state)
         if path is None or cursor is None:
             return _Near(None, None, [], 0)
         text, texts, scan = self._text(state, cursor, path), state.engine.derived(_TokenTexts), cursor.place.scan
-        others = mask.words if text is None else mask.words & ~text.staying
+        leaving = mask.words if text is None else mask.words & ~text.staying
         in_string = scan is not None and scan.mode is Mode.STRING
-        groups = texts.alike(others, in_string=in_string, is_json=scan is not None and in_string is (text is not None))
-        ways = [] if nearest is None else [(max(0, path.size - 1), from_ids((nearest,), size))]
-        for number, group in enumerate(groups):
-            if effort.is_spent or number == _TRIED:
-                self.num_capped += effort.is_spent
+        groups = texts.alike(leaving, in_string=in_string, is_json=scan is not None and in_string is (text is not None))
+        ways = [] if nearest is None else [(max(0, path.size - 1), [nearest])]
+        others: list[list[int]] = []
+        futile = 0.0
+        for number, group in enumerate(chain(groups, others)):
+            if effort.is_spent or futile > _FUTILE_PLACES or number == _TRIED:
+                self.num_capped += 1
                 break
             is_alike = len(group) > 1 and (in_string or self._opens_text(cursor, state.regions.symbols(group[0])))
             if len(group) > 1 and not is_alike:
-                groups += [[token] for token in group[1:]]
-            if self.allows(state, group[0], effort, is_own=False):
+                others += [[token] for token in group[1:]]
+            left, trial = effort.left, effort.part(_TRIAL_PLACES)
+            may_be_next = self.allows(state, group[0], trial, is_own=False)
+            effort.spend(-trial.left)  # what it did not need
+            if may_be_next:
                 after = self._here.tried.get(group[0])
                 need = after.size if after is not None else 0
-                ways.append((need, from_ids(group[:1], size)))
+                ways.append((need, group[:1]))
                 if is_alike:
-                    ways.append((need + _REST, from_ids(group, size)))
+                    ways.append((need + _REST, group[1:]))
+            else:
+                futile += left - effort.left
         return _Near(None if is_free(state) else path.size, text, ways, self._reserved(state.region))
 
     def _opens_text(self, cursor: Cursor, symbols: Sequence[int]) -> bool:
@@ -149,10 +157,8 @@ class MaskLanding(LandingControl):
             kept |= near.text.staying
         elif not is_last:
             return None  # nearly at the end of the text: the way on is looked for once more
-        for need, tokens in near.ways:
-            if need <= room:
-                kept |= tokens
-        kept &= words
+        fitting = [token for need, tokens in near.ways if need <= room for token in tokens]
+        kept = (kept | from_ids(fitting, state.engine.vocab_size)) & words
         if not kept.any():
             return None
         only = only_id(kept)
@@ -191,7 +197,7 @@ class _TokenTexts:
         self._engine = engine
         markers = engine.tokens.marker_ids
         sizes = [len(engine.token_bytes(i)) for i in range(engine.vocab_size)]
-        self._by_size = np.argsort(sizes, kind="stable")
+        self._ranks = np.argsort(np.argsort(sizes, kind="stable"))  # of the tokens by their sizes
         self.ordinary: Words = from_ids(
             (i for i, size in enumerate(sizes) if size and i not in markers), engine.vocab_size
         )
@@ -199,25 +205,21 @@ class _TokenTexts:
         self._keys = np.full((2, engine.vocab_size), -1)  # equal for tokens of one group, -1 until they are met
         self._numbers: tuple[dict[bytes | int, int], ...] = ({}, {})
 
-    def alike(self, words: Words, *, in_string: bool, is_json: bool) -> list[list[int]]:
-        """Return the first groups of a mask's tokens which may do the same to a JSON value, shortest tokens first.
+    def alike(self, words: Words, *, in_string: bool, is_json: bool) -> Iterator[list[int]]:
+        """Yield the groups of a mask's tokens which may do the same to a JSON value, shortest tokens first.
 
         Inside a string all that differs is what comes with and after its end; where one begins, its text does not
         matter.  Special tokens have groups of their own, as all tokens have elsewhere.
         """
-        ids = self._by_size[np.unpackbits(words.view(np.uint8), bitorder="little")[self._by_size] != 0]
-        keys = ids
+        ids = np.array(allowed_ids(words), dtype=np.intp)
+        keys = ids = ids[np.argsort(self._ranks[ids])]
         if is_json:
             known, numbers = self._keys[int(in_string)], self._numbers[in_string]
             for i in ids[known[ids] < 0].tolist():
                 known[i] = numbers.setdefault(self._key(i, in_string), i)
             keys = known[ids]
-        groups: list[list[int]] = []
-        while ids.size and len(groups) < _TRIED:
-            is_same = keys == keys[0]
-            groups.append(ids[is_same].tolist())
-            ids, keys = ids[~is_same], keys[~is_same]
-        return groups
+        for first in np.sort(np.unique(keys, return_index=True)[1]):
+            yield ids[keys == keys[first]].tolist()
 
     def _key(self, token: int, in_string: bool) -> bytes | int:
         data = self._engine.token_bytes(token) if is_allowed(self.ordinary, token) else b""

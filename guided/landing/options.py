@@ -106,7 +106,7 @@ def with_limit_notes(row: RowPlan, asked: int | None, limit: int) -> RowPlan:
     notes: list[str] = []
     wanted = row.max_tokens if asked is None else asked
     if wanted is not None and limit < wanted:
-        notes.append(f"max_tokens is {limit}, what the context leaves after the prompt, not {wanted}")
+        notes.append(f"max_tokens is {limit}, what context and server leave after the prompt, not {wanted}")
     if row.reasoning.effort is not None and row.budgets and limit != row.max_tokens:
         notes += effort_note(row.reasoning.effort, row.budgets[0].max_tokens, limit)
     return replace(row, notes=(*row.notes, *notes)) if notes else row

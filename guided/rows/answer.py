@@ -70,8 +70,8 @@ class RowAnswer(AnswerReader):
 
     @property
     def _marks(self) -> Marks:
-        row = self.sequence if isinstance(self.sequence, RowSequence) else None
-        return row.landing.marks if row is not None and row.landing is not None else Marks()
+        landing = self.sequence.landing if self.sequence is not None else None
+        return landing.marks if landing is not None else Marks()
 
     def token_mask(self) -> TokenMask | None:
         """Return the mask of the next token, good until the next one comes in; None where nothing is masked."""
@@ -90,10 +90,7 @@ class RowAnswer(AnswerReader):
 
     def push_forced(self, room: int) -> list[int]:
         """Read the tokens that are forced next, ``room`` at most, and return them."""
-        sequence = self.sequence
-        if not isinstance(sequence, RowSequence):
-            return []
-        run = sequence.forced_run(room)
+        run = self.sequence.forced_run(room) if self.sequence is not None else []
         self.forced += range(len(self.tokens), len(self.tokens) + len(run))
         self.tokens += run
         if run and run[-1] in self._ends.ids:

@@ -53,7 +53,7 @@ class AnswerReader:
         self.begin = begin
         self.number = number
         self.prompt_tokens = prompt_tokens
-        #: the tokens written, the end included
+        #: the tokens written up to the end or the stop, which is included
         self.tokens: list[int] = []
         self._engine = engine
         self._ends = AnswerEnds(plan, engine)
@@ -108,6 +108,8 @@ class AnswerReader:
             self._call_ends += [end for event in new if isinstance(event, ToolCallEnd)]
             events += new
             first = end
+        if self._hit is not None:
+            del self.tokens[self._hit.num_tokens :]
         events = _joined(events)
         self._builder.add(events)
         return events
@@ -166,13 +168,11 @@ class AnswerReader:
 
     def _whole(self, parser: StopAwareParser, usage: Usage, report: RowReport) -> Message:
         hit, end, tokens = parser.hit, self._end, self.tokens
-        if hit is not None:
-            tokens = tokens[: hit.num_tokens]
         usage = replace(usage, completion_tokens=len(tokens), reasoning_tokens=parser.reasoning_tokens)
         message = self._builder.message(
             ended=hit is not None or end is not None or self._has_ended,
             whole=hit is None or _is_whole(tokens, hit, self.plan, self._engine, self.begin),
-            stop_reason=_reason(hit, self.plan, None if end is None else self.tokens[end], self._engine),
+            stop_reason=_reason(hit, self.plan, None if hit or end is None else tokens[end], self._engine),
             usage=usage,
             guidance=report.guidance,
             error=self._error or report.error,

@@ -208,7 +208,8 @@ class RowSequence:
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` tokens read; an error after the position that remains is forgotten.
 
-        Raises `GuidanceError` where fewer were read.
+        A host counts by `num_tokens`: the row does not read what comes after its end or its error.  Raises
+        `GuidanceError` where fewer were read.
         """
         if not 0 <= num_tokens <= self.num_tokens:
             raise GuidanceError(f"cannot undo {num_tokens} of {self.num_tokens} tokens", place="rollback")

@@ -17,7 +17,7 @@ __all__ = ["UnguidedSequence"]
 
 
 class UnguidedSequence:
-    """The stops of one unguided row, with the methods of `guided.rows.sequence.RowSequence`.
+    """The stops of one unguided row, with what hosts ask of a `guided.rows.sequence.RowSequence`.
 
     ``failure`` is an error that was raised while the row was made: it ends the row before its first token.
     """
@@ -27,6 +27,7 @@ class UnguidedSequence:
     error: GuidedError | None = None
     overridden = rescued = 0  #: counters of `guided.engine.counters.Guidance`, which stay 0 without a mask
     on_error = "end"
+    landing = None  #: its answer is cut at the limit
 
     def __init__(self, stops: Stops, engine: Engine, *, row: int = 0, failure: BaseException | None = None) -> None:
         self.row = row
@@ -86,6 +87,14 @@ class UnguidedSequence:
 
     def token_mask(self) -> None:
         """Return None: nothing is masked."""
+
+    def is_landing(self) -> bool:
+        """Return False: every token may be next."""
+        return False
+
+    def forced_run(self, room: int) -> list[int]:
+        """Return no tokens: nothing is forced."""
+        return []
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` tokens read; raises `GuidanceError` where fewer were read."""

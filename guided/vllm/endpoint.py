@@ -6,10 +6,13 @@ Prompt, plan, parser and objects are guided's; scheduling, cache and forward are
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import uuid
 from collections.abc import AsyncGenerator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,8 @@ log = logging.getLogger("guided")
 
 _PATH = "/v1/chat/completions"
 _MOST_BODY = 4_000_000
+#: Threads that read bodies and make prompts; composing itself has processes of its own.
+_THREADS = 4
 
 
 class GuidedChat:
@@ -55,9 +60,11 @@ class GuidedChat:
         model_config = engine_client.vllm_config.model_config
         self._client = engine_client
         self._names: list[str] = args.served_model_name or [args.model]
-        self._defaults = sampling_defaults(model_config)
+        self._defaults, self._most_tokens = sampling_defaults(model_config)
         self._context = await asyncio.to_thread(context_of, model_config, _template(args.chat_template))
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="guided-plan")
         composers = Composers(self._context.tokens, self._context.format)
+        atexit.register(composers.close)
         await asyncio.to_thread(composers.warm)
         self._planner = ServerPlanner(
             self._context,
@@ -70,7 +77,7 @@ class GuidedChat:
         try:
             data = await read_body(request, _MOST_BODY)
             # In a thread: a schema may take seconds, and streams go on.
-            asked = await until_gone(request.receive, asyncio.to_thread(self._asked, data))
+            asked = await until_gone(request.receive, self._in_thread(data))
             prompt, name = {"prompt_token_ids": asked.prompt.token_ids}, f"guided-{uuid.uuid4().hex}"
             outputs = self._client.generate(prompt, asked.params, name)
             answers = Answers(asked, self._context.engine)
@@ -85,11 +92,15 @@ class GuidedChat:
         except GuidedError as error:
             raised = error
         except names.ClientError as error:
-            cause = error.__cause__  # ours, where a plan was checked
-            raised = cause if isinstance(cause, GuidedError) else RequestError(str(error))
+            if not isinstance(error.__cause__, GuidedError):
+                raise  # vLLM's own answer to it
+            raised = error.__cause__  # a plan was checked
         status, body = http_error(raised)
         _note(raised, status)
         return JSONResponse(body, status)
+
+    async def _in_thread(self, data: bytes) -> AcceptedChat:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._asked, data)
 
     def _asked(self, data: bytes) -> AcceptedChat:
         body = parse_body(data)
@@ -101,8 +112,12 @@ class GuidedChat:
             raise RequestError("vLLM hands on no hidden states", place="return_hidden_states", expected="false")
         plan = self._planner.plan_request(chat.request)
         prompt = self._context.prompt(chat.messages, plan)
-        limit = token_limit(plan, None, len(prompt.token_ids), self._planner.most_tokens)
+        wanted = plan.max_tokens or self._defaults.get("max_tokens")
+        limit = token_limit(plan, wanted, len(prompt.token_ids), self._planner.most_tokens)
+        limit = min(limit, self._most_tokens or limit)
         given = Sampling(**chat.request.sampling)
+        if given.temperature is None:
+            given = replace(given, temperature=self._defaults["temperature"])
         rows = resolve(given, self._defaults, vocab_size=self._context.tokens.vocab_size)
         num_rows = 1 if rows[0].is_greedy else len(rows)
         noted = with_limit_notes(plan, None, limit)
@@ -122,7 +137,7 @@ class GuidedChat:
 async def _whole(answers: Answers, outputs: AsyncGenerator[Any, None]) -> dict[str, Any]:
     async with aclosing(outputs):
         async for output in outputs:
-            answers.read(output)
+            await asyncio.to_thread(answers.read, output)  # a long answer takes tens of milliseconds
     return await asyncio.to_thread(answers.whole)
 
 

@@ -16,7 +16,7 @@ from guided.rows.sequence import RowSequence
 from guided.state.entry import begin_of
 from guided.state.mask import Words
 from guided.vllm.sealed import report_text, unsealed
-from special_tokens.errors import GuidedError
+from special_tokens.errors import GuidanceError, GuidedError
 
 __all__ = ["EngineRequest", "RowGrammar", "grammar_of"]
 
@@ -41,7 +41,8 @@ class RowGrammar:
     """One row, with the methods of vLLM's `StructuredOutputGrammar`.
 
     None of them raises, which would end the engine: what fails ends the row at its next token.  ``row`` is None where
-    it could not be made, for the reason ``error``.  Up to ``most_drafts`` forced tokens are offered as drafts.
+    it could not be made, for the reason ``error``.  ``number`` is the row's in its call.  Up to ``most_drafts`` forced
+    tokens are offered as drafts.
     """
 
     def __init__(
@@ -51,9 +52,11 @@ class RowGrammar:
         row: RowSequence | None = None,
         *,
         error: GuidedError | None = None,
+        number: int = 0,
         most_drafts: int = 0,
     ) -> None:
         self._request = request
+        self._number = number
         self._row = row
         self._error = error
         self._most_drafts = most_drafts
@@ -115,7 +118,7 @@ class RowGrammar:
             report = self._row.report() if self._row is not None else RowReport()
             return report_text(replace(report, error=failure))
         except Exception as error:
-            return report_text(RowReport(error=failure or row_error(error, 0, self._num_read)))
+            return report_text(RowReport(error=failure or _failure(error, self._number, self._num_read)))
 
     def validate_tokens(self, tokens: Sequence[int]) -> list[int]:
         """Return the drafts that are looked at: the legal ones among ``tokens``, or a forced run that is longer."""
@@ -147,17 +150,35 @@ class RowGrammar:
             self._row.restart()
 
     def _fail(self, raised: BaseException) -> None:
-        self._error = self._error or row_error(raised, 0, self._num_read)
+        self._error = self._error or _failure(raised, self._number, self._num_read)
+
+
+def _failure(raised: BaseException, number: int, token: int) -> GuidedError:
+    """Return the error of a row, also for a lack of memory: raised in the scheduler, it would end the engine."""
+    try:
+        return row_error(raised, number, token)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        return GuidanceError(why, place=f"token {token}", hint=f"row {number}; the other rows go on")
 
 
 def grammar_of(request: EngineRequest, engine: Engine, *, most_drafts: int = 0) -> RowGrammar:
     """Return the grammar of a request whose plan was checked; one that fails where its row cannot be made."""
+    first, of_several, _ = request.request_id.partition("_")  # vLLM numbers the rows of one call
+    number = int(first) if of_several and first.isdecimal() else 0
     try:
         plan, budget = unsealed(request.sampling_params.structured_outputs.grammar)
-        begin = begin_of(plan, request.prompt_token_ids or (), engine)
-        row = make_row(plan, engine, begin=begin, max_tokens=request.max_tokens, budget=budget, lands_in_masks=True)
-    except Exception as error:
-        return RowGrammar(request, engine, error=row_error(error, 0, 0))
+        row = make_row(
+            plan,
+            engine,
+            begin=begin_of(plan, request.prompt_token_ids or (), engine),
+            max_tokens=request.max_tokens,
+            budget=budget,
+            number=number,
+            lands_in_masks=True,
+        )
+    except BaseException as raised:
+        return RowGrammar(request, engine, error=_failure(raised, number, 0), number=number)
     if isinstance(row, RowSequence):
-        return RowGrammar(request, engine, row, most_drafts=most_drafts)
-    return RowGrammar(request, engine, error=row.error if row is not None else None)
+        return RowGrammar(request, engine, row, number=number, most_drafts=most_drafts)
+    return RowGrammar(request, engine, error=row.error if row is not None else None, number=number)

@@ -13,9 +13,6 @@ __all__ = ["context_of", "sampling_defaults"]
 _lock = threading.Lock()
 _contexts: dict[tuple[str, str], TokenizerContext] = {}
 
-#: The fields of a generation config that `guided.Sampling` has as well, and whether it samples at all.
-_SAMPLING = ("do_sample", "temperature", "top_p", "top_k", "min_p", "repetition_penalty")
-
 
 def context_of(model_config: Any, chat_template: str | None = None) -> TokenizerContext:
     """Return the context of a model, made once in a process: by the API server before any request, with the
@@ -42,8 +39,12 @@ def _made(model_config: Any, chat_template: str | None) -> TokenizerContext:
     return context
 
 
-def sampling_defaults(model_config: Any) -> dict[str, Any]:
-    """Return the sampling settings of requests that leave them open, as the flags of the server say."""
-    published = {} if model_config.generation_config == "vllm" else model_config.try_get_generation_config()
-    config = {**published, **model_config.override_generation_config}
-    return {name: config[name] for name in _SAMPLING if config.get(name) is not None}
+def sampling_defaults(model_config: Any) -> tuple[dict[str, Any], int | None]:
+    """Return the settings of requests that leave them open, and the most tokens of any answer: both as vLLM has them.
+
+    Besides settings of `guided.Sampling` there may be ``max_tokens``.
+    """
+    defaults = {"temperature": 1.0, **model_config.get_diff_sampling_param()}
+    if model_config.generation_config in ("auto", "vllm"):
+        return defaults, model_config.override_generation_config.get("max_new_tokens")
+    return defaults, defaults.get("max_tokens")

@@ -16,7 +16,6 @@ from special_tokens.errors import GuidedError
 
 __all__ = [
     "AsyncLLM",
-    "Backend",
     "ClientError",
     "Grammar",
     "Manager",
@@ -58,7 +57,6 @@ try:
     from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.request import Request
     from vllm.v1.structured_output import StructuredOutputManager as Manager
-    from vllm.v1.structured_output.backend_types import StructuredOutputBackend as Backend
     from vllm.v1.structured_output.backend_types import StructuredOutputGrammar as Grammar
     from vllm.v1.structured_output.request import StructuredOutputRequest
 except ImportError as error:
@@ -68,8 +66,6 @@ except ImportError as error:
 _PARAMETERS: tuple[tuple[Callable[..., Any], str], ...] = (
     (Manager.__init__, "self vllm_config"),
     (Manager.grammar_init, "self request"),
-    (Backend.__init__, "self vllm_config tokenizer vocab_size"),
-    (Backend.allocate_token_bitmask, "self max_num_seqs"),
     (SamplingParams._validate_structured_outputs, "self model_config structured_outputs_config tokenizer"),
     (plugins.load_endpoint_plugins, "supported_tasks"),
     (AsyncLLM.generate, "self prompt sampling_params request_id"),
@@ -82,7 +78,7 @@ _PARAMETERS: tuple[tuple[Callable[..., Any], str], ...] = (
 )
 #: A class, and attributes of its objects that are read, called or set.
 _ATTRIBUTES: tuple[tuple[Any, str], ...] = (
-    (Manager, "backend vllm_config tokenizer executor _use_async_grammar_compilation"),
+    (Manager, "backend vllm_config executor _grammar_bitmask _use_async_grammar_compilation"),
     (Request, "request_id sampling_params structured_output_request prompt_token_ids max_tokens stop_reason"),
     (Request, "is_finished num_output_tokens"),
     (StructuredOutputRequest, "grammar reasoning_ended"),
@@ -90,7 +86,7 @@ _ATTRIBUTES: tuple[tuple[Any, str], ...] = (
     (VllmConfig, "model_config scheduler_config num_speculative_tokens"),
     (ModelConfig, "tokenizer tokenizer_revision skip_tokenizer_init runner_type hf_config max_model_len"),
     (ModelConfig, "is_diffusion get_vocab_size generation_config override_generation_config"),
-    (ModelConfig, "try_get_generation_config"),
+    (ModelConfig, "try_get_generation_config get_diff_sampling_param"),
     (SchedulerConfig, "async_scheduling max_num_seqs"),
     (RequestOutput, "outputs num_cached_tokens"),
     (CompletionOutput, "index token_ids logprobs finish_reason stop_reason"),

@@ -13,8 +13,8 @@ import json
 import os
 import secrets
 from dataclasses import asdict
-from functools import lru_cache
 
+from grammars.limits.bounded_cache import BoundedCache
 from grammars.plan.plan import Plan
 from grammars.plan.wire import decode_plan, encode_plan
 from guided.engine.counters import Guidance
@@ -35,6 +35,9 @@ KEY = "GUIDED_VLLM_KEY"
 
 _OWN_KEY = secrets.token_bytes(32)
 
+#: What was read, by its text.
+_unsealed: BoundedCache[tuple[Plan, Budgeting]] = BoundedCache(256, 1 << 25, lambda text, _: len(text))
+
 
 def seal(plan: Plan, *, landing: bool = True, short_budget: str = "cut") -> str:
     """Return the plan, and what is to happen near its budget, as a text for ``structured_outputs.grammar``."""
@@ -53,7 +56,7 @@ def check_sealed(grammar: str, engine: Engine) -> None:
     Raises `RequestError` for tools where vLLM would end the answer at the token that begins a call.
     """
     signature, _, data = grammar.removeprefix(PREFIX).partition(":")
-    if not hmac.compare_digest(signature.encode(), _signature(data).encode()):
+    if not hmac.compare_digest(signature.encode(errors="replace"), _signature(data).encode()):
         raise PlanError("not signed by this server", place="structured_outputs.grammar", hint=f"see {KEY}")
     plan, _ = unsealed(grammar)
     if plan.fingerprint != engine.tokens.fingerprint:
@@ -67,16 +70,19 @@ def check_sealed(grammar: str, engine: Engine) -> None:
         raise RequestError(why, place="tools", expected="no tools", hint="`guided serve` answers with tools")
 
 
-@lru_cache(maxsize=256)
 def unsealed(grammar: str) -> tuple[Plan, Budgeting]:
     """Return what `seal` was given; the same plan for the same text, so that caches find it."""
-    landing, short_budget, plan = grammar.rsplit(":", 3)[1:]
-    return decode_plan(base64.b64decode(plan)), budgeting(landing == "1", short_budget)
+    found = _unsealed.get(grammar)
+    if found is None:
+        landing, short_budget, plan = grammar.rsplit(":", 3)[1:]
+        found = decode_plan(base64.b64decode(plan)), budgeting(landing == "1", short_budget)
+        _unsealed.put(grammar, found)
+    return found
 
 
 def _signature(data: str) -> str:
     key = os.environ.get(KEY, "").encode() or _OWN_KEY
-    return hmac.new(key, data.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(key, data.encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
 
 
 def report_text(report: RowReport) -> str:

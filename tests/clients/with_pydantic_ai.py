@@ -6,7 +6,7 @@ from typing import Literal
 
 from checks import ADDRESS, run_checks
 from pydantic import BaseModel
-from pydantic_ai import Agent, NativeOutput, ToolOutput
+from pydantic_ai import Agent, NativeOutput, RunContext, ToolDefinition, ToolOutput
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -38,14 +38,18 @@ async def tool_stream() -> None:
 
 def round_trip() -> None:
     agent = Agent(model, output_type=ToolOutput(Mood), model_settings={"max_tokens": 200})
-    asked = []
+    asked: list[str] = []
 
-    @agent.tool_plain
+    async def once(context: RunContext, tool: ToolDefinition) -> ToolDefinition | None:
+        return None if asked else tool  # a small model would call it again and again
+
+    @agent.tool_plain(prepare=once)
     def age_of(name: Literal["Alice", "Bob"]) -> int:
         asked.append(name)
         return 31
 
     found = agent.run_sync("How old is Alice, and how is she?", message_history=None)
+    assert asked  # a call and its result went through the server
     again = agent.run_sync("And Bob?", message_history=found.all_messages())
     assert isinstance(again.output, Mood)
 

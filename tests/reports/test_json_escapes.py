@@ -91,6 +91,16 @@ def test_where_texts_are_compared_an_escape_is_not_begun(plain_engine: Engine, c
     assert any("escape" in row.reason for row in plan.response.report.rows if row.outcome is Outcome.NARROWED)
 
 
+@pytest.mark.parametrize(("pattern", "has_row"), [("^[A-Za-zÀ-ÿ]+$", True), ("^[A-Za-z]+$", False)])
+def test_letters_beyond_ascii_are_written_as_themselves(plain_engine: Engine, pattern: str, has_row: bool) -> None:
+    schema = {"type": "string", "pattern": pattern}
+    plan = plan_of(plain_engine, PLAIN, response_format=JsonSchema(schema))
+    assert plan.response
+    assert any("escape" in row.reason for row in plan.response.report.rows) == has_row
+    assert begun(plain_engine, schema, r'"S\u00e3o"') == 2
+    assert begun(plain_engine, schema, '"Sao"') == 5
+
+
 def test_listed_texts_keep_the_escapes_that_they_need(plain_engine: Engine) -> None:
     for schema in ({"const": "a\x03"}, {"enum": ["a\x03", "b"]}, {"pattern": "^a\\x03$", "type": "string"}):
         assert begun(plain_engine, schema, r'"a\u0003"') == 9

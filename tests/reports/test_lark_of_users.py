@@ -15,8 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import guided
+from grammars.plan.plan import Plan
+from guided.bitmask import is_allowed
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest
+from guided.state.state import GuidanceState
 from tests.conftest import small_engine
 from tests.judges.plans import END, FORMAT, accepts, plan_of
 
@@ -66,6 +69,10 @@ REFUSED = {
     'start: A "b" A\nA: /.*/': (1, 8, "A can never end"),
     # an option in which one character alone goes on: the engine would follow it for ever
     'start: "x" | "y" /c+/ "c"': (1, 18, "/c+/ can never end"),
+    'start: "x" | V "c"\nV: /[0-9]+|bc+/': (1, 14, "V can never end"),
+    'start: a\na: "(" a " )" | /[a-z]+ */': (2, 17, "/[a-z]+ */ can never end"),
+    'start: /a+/ q "x"\nq[lazy]: /a.*c/': (1, 8, "no text ends this grammar: /a+/ can never end"),
+    'start: e ";"\ne: "(" e " )" | "a" ";"\n%ignore / +/': (3, 9, "/ +/ can never end"),
     'start: "b" | "a" WS " x"\nWS: / +/': (1, 18, "WS can never end"),
     'start: x x "b"\nx: /c+/': (2, 4, "no text ends this grammar: /c+/ can never end"),
     'start: r "b"\nr[lazy]: /[a-z]*/': (2, 1, "r is lazy and may be empty"),
@@ -106,9 +113,61 @@ def test_a_place_that_no_text_leaves_is_reported_where_another_way_is_left(
     assert not accepts(plan, engine, lost + END)
 
 
+#: Grammars with what is ignored, texts that they have, and the beginning of one that nothing could end.
+IGNORED = {
+    'start: "x" "y"\n%ignore /#.*/': (["xy", "xy#c"], "x#"),
+    'start: "x" "y"\n%ignore /#.*/\n%ignore /\\s+/': (["xy#c", "x#c\ny", "#c\nx y"], ""),
+    'start: "x" "y"\n%import common.SH_COMMENT\n%import common.WS\n%ignore SH_COMMENT\n%ignore WS': (["x#c\n y"], ""),
+    'start: ("x" "y" NL)+\nNL: /\\n+/\n%ignore /#.*/\n%ignore " "': (["x y #c\n", "xy\nxy#c\n #c"], "x #"),
+    'start: "a" " b"\n%ignore / +/': (["a b", "   a b  "], "a  "),
+    'start: "a" (" b" | "c")\n%ignore / +/': (["a b", "a  c"], ""),
+    'start: "b"\n%ignore /b+/': (["b", "bbb"], ""),
+}
+
+
+@pytest.mark.parametrize(("source", "cases"), IGNORED.items())
+def test_what_is_ignored_is_begun_only_where_it_can_end(
+    engine: Engine, source: str, cases: tuple[list[str], str]
+) -> None:
+    texts, never = cases
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    assert plan.response
+    assert not plan.response.report.rows
+    for text in texts:
+        lark.Lark(source, parser="earley", lexer="dynamic_complete").parse(text)
+        assert accepts(plan, engine, text + END)
+    if never:
+        ends = (never + "".join(more) for size in range(4) for more in product("xyb #\n", repeat=size))
+        assert not any(_whole(source, text) for text in ends)
+        assert not begins(plan, engine, never)
+
+
+def begins(plan: Plan, engine: Engine, text: str) -> bool:
+    """Whether the masks let the text be written, byte by byte."""
+    state = GuidanceState(plan, engine)
+    for byte in text.encode():
+        [token] = engine.tokens_within(bytes([byte]))
+        if not is_allowed(state.mask(), token):
+            return False
+        state.commit([token])
+    return True
+
+
+def test_where_an_ignored_lexeme_can_never_end_in_one_use_of_a_rule_is_a_row(engine: Engine) -> None:
+    source = 'start: e NL\ne: "(" e ")" | "a"\nNL: /\\n/\n%ignore /#.*/'
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    assert plan.response
+    [row] = plan.response.report.narrowed
+    assert (row.keyword, "at line 2, column 16 it can never end" in row.reason) == ("/#.*/", True)
+    assert accepts(plan, engine, "((a))#c\n" + END)
+
+
 @pytest.mark.parametrize(
     "source",
     [
+        'start: "a" WS? WS "b"\nWS: / +/',
+        'start: y\ny: y " and" W | W\nW: /[a-z]+ */',
+        'start: /a+/ q "x"\nq[lazy]: /b.*c/',
         'start: F "," F | F\nF: /[a-z,]+/',
         "start: D | D D\nD: /[0-9]+/",
         'start: r "b"\nr[lazy]: /a.*?b/',
@@ -139,6 +198,9 @@ LOST = {
     'start: "a" "b" | "ab" "c"': ("'ab'", "'b'", "ab"),
     'start: ("a" | "aa") "ab"': ("'aa'", "'ab'", "aab"),
     "start: A B\nA: /[a-z]+/\nB: /[a-z0-9]+/": ("A", "B", "ab"),
+    'start: a\na: "(" a ")" | /[^)]*/': ("/[^)]*/", "'('", "(a)"),
+    'start: "(" start ")" | /[^)]*/': ("/[^)]*/", "'('", "(a)"),
+    'start: a\na: b\nb: "[" a "]" | "(" a ")" | /[^)]*/': ("/[^)]*/", "'('", "(a)"),
     'start: /[a-z]+/ "."? /[a-z]+/': ("/[a-z]+/", "/[a-z]+/", "ab"),
     'start: word "."? word\nword: /[a-z]+/': ("/[a-z]+/", "/[a-z]+/", "ab"),
     'start: "if" NAME | NAME "=" NAME\nNAME: /[a-z]+/': ("NAME", "'if'", "ifx"),
@@ -149,6 +211,10 @@ LOST = {
 
 #: Grammars of users that lose nothing; with ``%ignore`` a keyword that goes on as a name is a name.
 KEPT = [
+    'start: "a" WS? WS "b"\nWS: / +/',
+    'start: a\na: "(" a ")" | /[^()]*/',
+    'start: e\ne: e ("+" | "-") t | t\nt: /[0-9]+/ | "(" e ")"\n%ignore " "',
+    'start: s\ns: /[a-z]+/ | "(" s* ")"\n%ignore /[ \\n]+/',
     *(source for source in KEYWORDS if "%ignore" in source),
     "start: NAME+\nNAME: /[a-z]+/",
     "start: D+\nD: /[0-9]/",

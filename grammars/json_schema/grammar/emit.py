@@ -17,7 +17,7 @@ from grammars.json_schema.grammar.scalars import finite_values, scalar_nodes
 from grammars.json_schema.report.dependent_keywords import as_written, dependent_rows
 from grammars.json_schema.shapes.shapes import TRUE, Conj
 from grammars.limits.schema_limits import check_deadline
-from grammars.regular.json_strings import is_free, lexeme, loses_controls, spell
+from grammars.regular.json_strings import is_free, lexeme, loses_escapes, spell
 from grammars.regular.languages import NONE
 from grammars.tree.nodes import (
     EMPTY,
@@ -46,15 +46,15 @@ _SET_SIZE = 63  # bits of a rule's parameter
 class Emitted:
     """The grammar of the start, the report rows found while writing it, and the arrays to be watched.
 
-    ``loses_controls``: some strings are written without control characters that have no short escape;
-    ``keys_lose_controls``: some keys are.
+    ``loses_escapes``: some strings are written without ``\\u`` escapes of characters that they have;
+    ``keys_lose_escapes``: some keys are.
     """
 
     node: Node
     rows: tuple[ReportRow, ...]
     watched: list[tuple[Conj, MemberAutomaton]]
-    loses_controls: bool
-    keys_lose_controls: bool
+    loses_escapes: bool
+    keys_lose_escapes: bool
 
 
 def emit(nonterminals: Nonterminals, digits: int) -> Emitted:
@@ -66,7 +66,7 @@ def emit(nonterminals: Nonterminals, digits: int) -> Emitted:
     root = nonterminals.solver.documents.root.schema
     rows = [*writer.rows, *dependent_rows(nonterminals.solver, writer.rows)]
     report = tuple(dict.fromkeys(as_written(row, root) for row in rows))
-    return Emitted(node, report, writer.watched, writer.loses_controls, writer.keys_lose_controls)
+    return Emitted(node, report, writer.watched, writer.loses_escapes, writer.keys_lose_escapes)
 
 
 class _NonterminalWriter:
@@ -85,7 +85,7 @@ class _NonterminalWriter:
         self.rows: list[ReportRow] = []
         self.watched: list[tuple[Conj, MemberAutomaton]] = []
         self.scalars: dict[Conj, Node] = {}
-        self.loses_controls = self.keys_lose_controls = False
+        self.loses_escapes = self.keys_lose_escapes = False
         self.compares = any(
             array.unique for nonterminal in nonterminals.by_conj.values() for array in nonterminal.arrays
         )
@@ -149,7 +149,7 @@ class _NonterminalWriter:
         """The scalars as nodes.  Called once per nonterminal, so it also adds the report rows."""
         options, notes = scalar_nodes(nonterminal.shape, self.digits, compared=self.compares)
         strings = nonterminal.shape.strings
-        self.loses_controls |= strings != NONE and (self.compares or not is_free(strings)) and loses_controls(strings)
+        self.loses_escapes |= strings != NONE and (self.compares or not is_free(strings)) and loses_escapes(strings)
         self.rows += nonterminal.notes
         place = (
             self.nonterminals.solver.documents[nonterminal.conj[0]]
@@ -248,7 +248,7 @@ class _NonterminalWriter:
         if edge.key is not None:
             return seq(Text(spell(edge.key)), self.colon, value)
         if edge.keys is not None:
-            self.keys_lose_controls |= loses_controls(edge.keys)
+            self.keys_lose_escapes |= loses_escapes(edge.keys)
             return seq(lexeme(edge.keys), self.colon, value)
         return value
 

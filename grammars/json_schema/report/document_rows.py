@@ -10,11 +10,13 @@ from grammars.json_schema.document.dialects import Dialect, is_metaschema_uri
 from grammars.json_schema.document.string_formats import FORMATS
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["CONTROLS", "CONTROLS_IN_KEYS", "KEY_ORDER", "document_rows"]
+__all__ = ["ESCAPES", "ESCAPES_IN_KEYS", "KEY_ORDER", "document_rows"]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
-CONTROLS = ReportRow("", "type", Outcome.NARROWED, "control characters without a short escape are not written")
-CONTROLS_IN_KEYS = ReportRow("", "type", Outcome.NARROWED, f"{CONTROLS.reason} in keys")
+ESCAPES = ReportRow(
+    "", "type", Outcome.NARROWED, "\\u escapes, and so control characters without a short one, are not written"
+)
+ESCAPES_IN_KEYS = ReportRow("", "type", Outcome.NARROWED, f"{ESCAPES.reason} in keys")
 
 _WHOLE = ReportRow("", "type", Outcome.NARROWED, "integers are written without point and exponent")
 _DOT = ReportRow(

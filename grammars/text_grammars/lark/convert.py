@@ -8,10 +8,11 @@ from typing import Any
 
 from grammars.json_schema.build import DEFAULT_SPELLING, Outcome, Policy, ReportRow, SchemaReport, Spelling, build
 from grammars.regular.languages import Regular
-from grammars.text_grammars.lark.ast import LarkGrammar
+from grammars.text_grammars.lark.ast import LarkGrammar, SourcePlace
 from grammars.text_grammars.lark.check import check, check_size
-from grammars.text_grammars.lark.greedy_lexemes import EndlessLexeme, LexemeLanguages, endless_lexemes
-from grammars.text_grammars.lark.lost_texts import lost_texts
+from grammars.text_grammars.lark.endless_lexemes import EndlessLexeme, endless_lexemes
+from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
+from grammars.text_grammars.lark.lost_texts import LexerWalk
 from grammars.text_grammars.lark.parser import parse
 from grammars.text_grammars.lark.write import WriteOptions, write
 from grammars.tree.render import render
@@ -54,7 +55,7 @@ def client_grammar(
         if trusted:
             return ClientGrammar(text)
         check(source, references=references)
-        endless = check_ends(source)
+        endless = check_ends(source, has_rows=True)
         schemas = SchemaTexts(spelling, policy)
         lark = write(source, WriteOptions(schemas.text))
         return ClientGrammar(lark, SchemaReport((*_lexer_rows(source, endless), *schemas.rows)))
@@ -63,12 +64,18 @@ def client_grammar(
 
 
 def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[ReportRow]:
-    """Yield a row for each place where a lexeme cannot end, and for each two of which the lexer reads one too far."""
+    """Yield a row for each place where a lexeme cannot end, and for each two of which the lexer reads one too far.
+
+    Raise `GrammarError` for a lexeme in which one character alone goes on for ever, which the engine would follow.
+    """
+    walk = LexerWalk(source)
+    if hanging := walk.hanging():
+        raise _endless(*hanging)
     for lexeme in endless[:_MAX_ROWS]:
         line, column = lexeme.at
         reason = f"at line {line}, column {column} it can never end: all that may follow it there continues it"
         yield ReportRow("", lexeme.shown, Outcome.NARROWED, reason)
-    for lost in lost_texts(source)[:_MAX_ROWS]:
+    for lost in list(walk.lost)[:_MAX_ROWS]:
         reason = f"{lost.follower} cannot always follow {lost.short}: the lexer goes on with {lost.long}, and not back"
         reason += "; write a lexeme that ends earlier, or [suffix=...]"
         yield ReportRow("", lost.long, Outcome.NARROWED, reason)
@@ -85,12 +92,11 @@ def parse_source(text: Any) -> LarkGrammar:
         raise GrammarError("the grammar is nested too deeply", hint="name the inner parts") from None
 
 
-def check_ends(source: LarkGrammar, *, then: Regular | None = None, every_option: bool = False) -> list[EndlessLexeme]:
+def check_ends(source: LarkGrammar, *, then: Regular | None = None, has_rows: bool = False) -> list[EndlessLexeme]:
     """Raise `GrammarError` for a lexeme that nothing can follow, and for a lazy one that may be empty.
 
-    Return those that nothing can follow at one place, while another option is left.  These are refused as well where
-    one character alone goes on, since the engine looks for the end of what is forced for ever, and with
-    ``every_option``, where no report could name them.  ``then`` is the text after the grammar.
+    Return those that nothing can follow at one place, while another option is left: they pass if the grammar
+    ``has_rows``, where a report names them, and ignored ones always.  ``then`` is the text after the grammar.
     """
     languages = LexemeLanguages(source)
     for rule in source.definitions:
@@ -105,15 +111,19 @@ def check_ends(source: LarkGrammar, *, then: Regular | None = None, every_option
             )
     endless = endless_lexemes(source, then=then)
     for lexeme in endless:
-        if every_option or lexeme.hangs or not lexeme.is_avoidable:
-            raise GrammarError(
-                f"{'' if lexeme.has_text else 'no text ends this grammar: '}"
-                f"{lexeme.shown} can never end: all that may follow it continues it",
-                line=lexeme.at[0],
-                column=lexeme.at[1],
-                hint="leave the delimiter out of its characters, or give the rule suffix=",
-            )
+        if not lexeme.is_avoidable or not (has_rows or lexeme.is_ignored):
+            raise _endless(lexeme.shown, lexeme.at, has_text=lexeme.has_text)
     return endless
+
+
+def _endless(shown: str, at: SourcePlace, *, has_text: bool = True) -> GrammarError:
+    no_text = "" if has_text else "no text ends this grammar: "
+    return GrammarError(
+        f"{no_text}{shown} can never end: all that may follow it continues it",
+        line=at[0],
+        column=at[1],
+        hint="leave the delimiter out of its characters, or give the rule suffix=",
+    )
 
 
 def located(error: GrammarError, place: str) -> GrammarError:

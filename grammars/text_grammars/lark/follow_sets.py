@@ -42,9 +42,8 @@ class FollowSets:
 
     ``followers[i]`` is the set after lexeme ``i``, ``lexemes[i]`` its expression (0 is none) and ``places[i]`` its
     first position.  Items other than lexemes (a token, another grammar) have a number but no follow set.
-    ``occurrences`` are the lexemes one by one: the expression, its number and what may follow it there.  What follows
-    a lexeme that ``may_be_empty`` may also stand in its place.  With ``by_place`` the same lexeme at two places has two
-    numbers.
+    What follows a lexeme that ``may_be_empty`` may also stand in its place.  With ``by_place`` the same lexeme at two
+    places has two numbers.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class FollowSets:
         self._learn_nullable()
         self._first = self._firsts()
         self.begin = self._first["start"]
-        self.occurrences: list[tuple[Expr, int, int]] = []
         self.followers = self._all_followers()
 
     def _number(self, expr: Expr) -> int:
@@ -158,13 +156,10 @@ class FollowSets:
         self._after: dict[str, int] = dict.fromkeys(self.rules, 0)
         self._inherits: dict[str, set[str]] = {name: set() for name in self.rules}
         self._after["start"] = END
-        self._passed: list[tuple[Expr, int, int, str]] = []
         for name, rule in self.rules.items():
             if name not in self.lexeme_rules:
                 self._pass(rule.body, 0, True, rule)
         followers = reachable_bits(self._after, self._inherits)
-        for expr, number, bits, ended in self._passed:
-            self.occurrences.append((expr, number, bits | (followers[ended] if ended else 0)))
         return {int(node[1:]): bits for node, bits in followers.items() if node[0] == _LEXEME}
 
     def _pass(self, expr: Expr, bits: int, ends: bool, rule: Definition) -> None:
@@ -173,7 +168,6 @@ class FollowSets:
             number = self._number(expr)
             self.places.setdefault(number, getattr(expr, "at", (0, 0)))
             self._add(f"{_LEXEME}{number}", bits, ends, rule)
-            self._passed.append((expr, number, bits, rule.name if ends else ""))
             return
         match expr:
             case Name(name=name) if name in self.rules:

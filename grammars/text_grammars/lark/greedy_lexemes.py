@@ -1,18 +1,12 @@
-"""Greedy lexemes that make texts impossible: those that can never end, and those that swallow what follows.
+"""Greedy lexemes: their languages, and those that swallow what follows others.
 
-The engine's lexer takes the longest lexeme and never backtracks: ``start: /[a-z]+/ "end"`` compiles, but no text ends
-it, because the letters of ``end`` continue the lexeme.  `endless_lexemes` finds the places where this holds in every
-accepting state: whatever may follow continues the lexeme.  It reports only what is certain; what cannot be analysed
-passes.
-
-All analysis of one grammar draws on one `Work`.
+The engine's lexer takes the longest lexeme and never backtracks.  All analysis of one grammar draws on one `Work`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable
 
 from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.languages import (
@@ -24,11 +18,9 @@ from grammars.regular.languages import (
     borders,
     cat,
     chars,
-    derivative_classes,
     derive,
     disjoint,
     inter,
-    is_finite,
     lengths,
     neg,
     rep,
@@ -48,19 +40,13 @@ from grammars.text_grammars.lark.ast import (
     Regexp,
     Repeated,
     SeqExpr,
-    SourcePlace,
 )
-from grammars.text_grammars.lark.check import productive_rules
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.graph import components, uses_of
-from grammars.text_grammars.lark.written_out import written_out
 
 __all__ = [
-    "EndlessLexeme",
     "LexemeLanguages",
-    "can_end",
     "class_representatives",
-    "endless_lexemes",
     "shown_lexeme",
     "swallowing_lexemes",
 ]
@@ -79,6 +65,12 @@ class LexemeLanguages:
         for group in components(uses_of(terminals.values())):
             for name in group:
                 self._terminals[name] = self.of(terminals[name].body)
+        for rule in source.definitions:
+            for attribute in rule.attributes:
+                if attribute.name in ("lazy", "suffix"):
+                    end = attribute.value
+                    term = self.of(rule.body if end is None or isinstance(end, str) else SeqExpr((rule.body, end)))
+                    self._terminals[rule.name] = None if term is None else _shortest(term)
 
     def of(self, lexeme: Expr) -> Regular | None:
         """Return the language of a lexeme; None if it is unknown or too large to analyse."""
@@ -119,6 +111,11 @@ class LexemeLanguages:
         raise NotTranslated(type(expr).__name__)
 
 
+def _shortest(term: Regular) -> Regular:
+    """Return the texts of which no beginning is a text, as a lazy lexeme ends at the first."""
+    return inter(term, neg(cat(term, chars([(0, MAX_CODE_POINT)]), ALL)))
+
+
 def _small(term: Regular) -> Regular:
     """Return ``term``, or raise `NotTranslated` if it is too large: terminals may double with each definition."""
     if term.size > _MAX_PARTS:
@@ -130,97 +127,6 @@ def _any_case(word: str) -> Regular:
     return cat(*(chars([(ord(c), ord(c)) for c in {char, char.lower(), char.upper()} if len(c) == 1]) for char in word))
 
 
-class EndlessLexeme(NamedTuple):
-    """A lexeme, as shown in errors and rows, that can never end at a place."""
-
-    shown: str
-    at: SourcePlace
-    has_text: bool  #: does the grammar have a text without it, or because the lexeme may be empty?
-    is_avoidable: bool  #: is there an option without such lexemes?
-    hangs: bool  #: does one character alone go on for ever, which the engine follows?
-
-
-def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list[EndlessLexeme]:
-    """Return the places at which a lexeme can never end, as far as that is certain.
-
-    ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.
-    """
-    languages, work = LexemeLanguages(source), Work(WORK.lexemes)
-    source = written_out(source)
-    analysis = FollowSets(source, by_place=True)
-    ignored = [languages.of(ignore.body) for ignore in source.ignores]
-    ends: dict[tuple[int, int], bool] = {}  # by lexeme and what follows it
-    after: dict[int, Regular | None] = {}
-
-    def follower_of(bits: int) -> Regular | None:
-        if bits not in after:
-            work.spend(bits.bit_count())
-            what = [then if i == 0 else languages.of(analysis.lexemes[i]) for i in set_bits(bits)]  # type: ignore[arg-type]
-            what += ignored
-            terms = [term for term in what if term is not None]
-            after[bits] = alt(*terms) if len(terms) == len(what) else None
-        return after[bits]
-
-    def may_end(lexeme: Expr, number: int, bits: int) -> bool:
-        if not bits or (bits & END and then is None):
-            return True
-        if (number, bits) not in ends:
-            term = languages.of(lexeme)
-            if term is None or (term.plain and term != NONE and is_finite(term)):  # a longest word cannot be continued
-                return ends.setdefault((number, bits), True)
-            follower = follower_of(bits)
-            ends[number, bits] = follower is None or _can_end(term, follower, work)
-        return ends[number, bits]
-
-    try:
-        reached = set(analysis.reached())
-        endless = {id(expr): (expr, n) for expr, n, bits in analysis.occurrences
-                   if n in reached and not may_end(expr, n, bits)}  # fmt: skip
-        for expr, number, bits in analysis.occurrences:  # in recursive rules one object may stand in several places
-            if id(expr) in endless and may_end(expr, number, bits):
-                del endless[id(expr)]
-    except TooMuch:
-        return []
-    never_empty = [i for i, (expr, _) in endless.items() if (term := languages.of(expr)) and not term.nullable]
-    has_text, has_option = ("start" in productive_rules(source, without) for without in (never_empty, endless))
-    return [
-        EndlessLexeme(
-            shown_lexeme(expr),
-            getattr(expr, "at", analysis.places[number]),
-            has_text,
-            has_option,
-            _goes_on_alone(languages.of(expr)),
-        )
-        for expr, number in endless.values()
-    ]
-
-
-def _goes_on_alone(lexeme: Regular | None) -> bool:
-    """Whether a text of the lexeme goes on with one character at a time, without end; True if it is too large."""
-    seen, waiting = {lexeme}, [lexeme]
-    forced: dict[Regular, Regular] = {}
-    while waiting:
-        state = waiting.pop()
-        if state is None or len(seen) > WORK.lexeme_states:
-            return True
-        moves = [(derive(state, low), low == high) for low, high in derivative_classes(state)]
-        alive = [(following, is_single) for following, is_single in moves if following != NONE]
-        if len(alive) == 1 and alive[0][1]:
-            forced[state] = alive[0][0]
-        new = {following for following, _ in alive} - seen
-        seen |= new
-        waiting += new
-    return any(_is_cycle(state, forced) for state in forced)
-
-
-def _is_cycle(state: Regular, forced: dict[Regular, Regular]) -> bool:
-    passed: set[Regular] = set()
-    while state in forced and state not in passed:
-        passed.add(state)
-        state = forced[state]
-    return state in passed
-
-
 def shown_lexeme(lexeme: Expr) -> str:
     match lexeme:
         case Name(name=name):
@@ -230,40 +136,6 @@ def shown_lexeme(lexeme: Expr) -> str:
         case Literal(text=word):
             return repr(word[:40])
     return "a lexeme"
-
-
-def can_end(lexeme: Regular, followers: Iterable[Regular]) -> bool:
-    """Whether the lexeme has an accepting state in which some follower begins without continuing it.
-
-    Also True if the budget is too small to decide.
-    """
-    try:
-        return _can_end(lexeme, alt(*followers), Work(WORK.lexemes))
-    except TooMuch:
-        return True
-
-
-def _can_end(lexeme: Regular, follower: Regular, work: Work) -> bool:
-    if follower.nullable:
-        return True
-    seen = {lexeme}
-    waiting = deque([lexeme])
-    while waiting:
-        state = waiting.popleft()
-        codes = class_representatives(state, follower) if state.nullable else class_representatives(state)
-        work.spend((len(codes) + 4) * (state.size + 4))
-        if state.nullable:
-            work.spend(len(codes) * follower.size)
-            if any(derive(state, c) == NONE and derive(follower, c) != NONE for c in codes):
-                return True
-        for code in codes:
-            following = derive(state, code)
-            if following != NONE and following not in seen:
-                if len(seen) >= WORK.lexeme_states:
-                    return True
-                seen.add(following)
-                waiting.append(following)
-    return False
 
 
 def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:

@@ -17,12 +17,13 @@ from typing import NamedTuple, TypeAlias
 
 from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.languages import NONE, Regular, derivative_classes, derive
-from grammars.text_grammars.lark.ast import LarkGrammar
+from grammars.text_grammars.lark.ast import Expr, LarkGrammar, SourcePlace
+from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, shown_lexeme
 from grammars.text_grammars.lark.written_out import written_out
 
-__all__ = ["LostText", "lost_texts"]
+__all__ = ["LexerWalk", "LostText"]
 
 
 class LostText(NamedTuple):
@@ -49,36 +50,57 @@ class _Begun(NamedTuple):
 _Group: TypeAlias = tuple[_Begun, ...]
 
 
-def lost_texts(source: LarkGrammar) -> list[LostText]:
-    """Return the lexemes that the engine's lexer reads too far.
+class LexerWalk:
+    """A walk over the texts of one grammar as the lexer reads them, shortest first.
 
-    ``N ".." N`` with ``N: /[0-9]+(\\.[0-9]+)?/`` loses ``1..5``: ``1.`` may become a longer number, and then cannot.
-    In a grammar with ``%ignore`` what separates two lexemes may stand between them: there a match that is longer, and
-    ends, is what its author expects.  What cannot be analysed, or not with the work of one grammar, is left out.
+    ``lost`` are the lexemes that it reads too far: ``N ".." N`` with ``N: /[0-9]+(\\.[0-9]+)?/`` loses ``1..5``: ``1.``
+    may become a longer number, and then cannot.  In a grammar with ``%ignore`` what separates two lexemes may stand
+    between them: there a match that is longer, and ends, is what its author expects.  What cannot be analysed, or not
+    with the work of one grammar, is left out.
     """
-    walk = _Walk(source)
-    with suppress(TooMuch):
-        walk.run()
-    return list(walk.lost)
-
-
-class _Walk:
-    """The walk over the texts of one grammar, shortest first."""
 
     def __init__(self, source: LarkGrammar) -> None:
         self._languages = LexemeLanguages(source)
         self._sets = FollowSets(written_out(source), self._languages.may_be_empty, by_place=True)
         self._ignored = [ignore.body for ignore in source.ignores]
+        sets, written, everything = self._sets, ignored_after(source), set(range(len(self._ignored)))
+        self._ignored_in = {sets.begin: set(written.get(BEGIN, everything))}
+        for number, bits in sets.followers.items():
+            self._ignored_in.setdefault(bits, set()).update(written.get(sets.places.get(number, BEGIN), everything))
         self._work = Work(WORK.lexemes)
         self._beginnings: dict[int, _Group] = {}
+        self._forced: dict[frozenset[_Begun], frozenset[_Begun]] = {}
         self.lost: dict[LostText, None] = {}
+        unread = [i for i in sets.reached() if self._languages.of(sets.lexemes[i]) is None]  # type: ignore[arg-type]
+        self._unread = sum(1 << i for i in unread)
+        try:
+            self._run([sets.begin, *(sets.followers.get(i, 0) for i in unread)])
+        except TooMuch:
+            self._work = Work(WORK.lexemes)
+            with suppress(TooMuch):  # hanging lexemes at least, wherever they stand
+                self._run([sets.begin, *sets.followers.values()], with_readers=False)
+
+    def hanging(self) -> tuple[str, SourcePlace] | None:
+        """Return a lexeme, and its place, in which one character alone goes on for ever: the engine would follow it."""
+        done: set[frozenset[_Begun]] = set()
+        for group in self._forced:
+            passed: set[frozenset[_Begun]] = set()
+            while group in self._forced and group not in done:
+                done.add(group)
+                passed.add(group)
+                group = self._forced[group]
+            if group in passed:
+                begun = max(group, key=lambda lexeme: lexeme.number)
+                at = getattr(self._lexeme(begun), "at", BEGIN)
+                return self._shown(begun), self._sets.places.get(begun.number, at)
+        return None
 
     def _begin(self, bits: int) -> _Group:
         """Return the lexemes of a set, none of their characters read; those of unknown language are left out."""
         if bits not in self._beginnings:
             self._work.spend(bits.bit_count())
             lexemes = [(i, self._sets.lexemes[i], self._sets.followers.get(i, 0)) for i in set_bits(bits & ~END)]
-            lexemes += [(-1 - i, ignored, bits) for i, ignored in enumerate(self._ignored)]
+            lexemes += [(-1 - i, self._ignored[i], bits) for i in self._ignored_in.get(bits, ())]
             self._beginnings[bits] = tuple(
                 _Begun(term, followers, number)
                 for number, lexeme, followers in lexemes
@@ -86,9 +108,12 @@ class _Walk:
             )
         return self._beginnings[bits]
 
+    def _lexeme(self, begun: _Begun) -> Expr:
+        number = begun.number
+        return self._ignored[-1 - number] if number < 0 else self._sets.lexemes[number]  # type: ignore[return-value]
+
     def _shown(self, begun: _Begun) -> str:
-        lexeme = self._ignored[-1 - begun.number] if begun.number < 0 else self._sets.lexemes[begun.number]
-        return shown_lexeme(lexeme) if lexeme is not None else ""
+        return shown_lexeme(self._lexeme(begun))
 
     def _after(self, begun: Iterable[_Begun]) -> _Group:
         """Return what may follow the lexemes that end here."""
@@ -105,14 +130,10 @@ class _Walk:
                     moved[i][_Begun(left, lexeme.followers, lexeme.number)] = None
         return list(map(tuple, moved))
 
-    def run(self) -> None:
-        """Walk on from the beginning; raises `TooMuch`."""
-        lexemes, followers = self._sets.lexemes, self._sets.followers
-        unread = [i for i in self._sets.reached() if self._languages.of(lexemes[i]) is None]  # type: ignore[arg-type]
-        places = dict.fromkeys([self._sets.begin, *(followers.get(i, 0) for i in unread)])
+    def _run(self, begin: Iterable[int], *, with_readers: bool = True) -> None:
         seen: set[tuple[frozenset[_Begun], _Begun | None]] = set()
         waiting: deque[tuple[_Group, _Begun | None, LostText | None]] = deque(
-            (self._begin(bits), None, None) for bits in places
+            (self._begin(bits), None, None) for bits in dict.fromkeys(begin)
         )
         while waiting:
             group, reader, lost = waiting.popleft()
@@ -122,6 +143,8 @@ class _Walk:
             self._work.spend(len(group))
             if reader is None or lost is None:
                 waiting += self._read_as_the_lexer(group)
+            elif not with_readers:
+                continue
             elif reader.may_be_last and not any(lexeme.may_be_last for lexeme in group):
                 self.lost[lost] = None
             else:
@@ -131,7 +154,10 @@ class _Walk:
         after = self._after(group)
         codes = _codes((*group, *after))
         begun_after = [(short, self._read(self._after([short]), codes)) for short in group if short.left.nullable]
-        reads = zip(self._read(group, codes), self._read(after, codes), strict=True)
+        reads = list(zip(self._read(group, codes), self._read(after, codes), strict=True))
+        edges = {edge for lexeme in (*group, *after) for move in _moves(lexeme.left) for edge in move[:2]}
+        if len(edges) == 1 and not any(x.left.nullable and x.followers & (END | self._unread) for x in group):
+            self._forced[frozenset(group)] = frozenset(reads[0][0] or reads[0][1])
         for i, (longer, next_lexemes) in enumerate(reads):
             yield longer or next_lexemes, None, None
             if longer and next_lexemes and not self._is_expected(longer) and not self._is_apart(codes[i]):

@@ -7,7 +7,7 @@ same plan (llguidance 1.9.1).  ``%json`` becomes a grammar of our own schema com
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,11 +28,13 @@ from grammars.text_grammars.lark.ast import (
     Repeated,
     RoleMark,
     SeqExpr,
+    SourcePlace,
     TokenSyntax,
     Unsupported,
     WhenExpr,
     is_lexeme,
 )
+from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.tree.quantifier import quantifier
 from grammars.tree.render import quote, quote_regex
 from special_tokens.errors import GrammarError
@@ -67,6 +69,7 @@ class _LarkWriter:
         self.lexeme_rules = {d.name for d in source.definitions if _lexeme_attributes(d)}
         taken = {d.name for d in source.definitions} | {i.alias for i in source.imports}
         self.skip = self.begin = ""
+        self.ignored = ignored_after(source)
         if source.ignores:
             self.skip = next(n for n in ("skip", *(f"skip_{i}" for i in range(len(taken) + 1)))
                              if not any(name.lower().startswith(n) for name in taken))  # fmt: skip
@@ -80,12 +83,20 @@ class _LarkWriter:
         if self.skip:
             # each text is a lexeme of its own: in one for several, a "-" after a blank, or after the end of a "--"
             # comment, would be the beginning of the next comment
-            names = [f"{self.skip.upper()}_{i}" for i in range(len(self.source.ignores))]
-            lines.append(f"{self.skip}: ({' | '.join(names)})*")
+            lines.append(f"{self.skip}: {self.choice(range(len(self.source.ignores)))}")
             bodies = (self.expr(ignore.body, _SEQ, lexeme=True) for ignore in self.source.ignores)
-            lines += [f"{name}: {body}" for name, body in zip(names, bodies, strict=True)]
-            lines.insert(0, f"start: {self.skip} {self.begin}")
+            lines += [f"{self.skip.upper()}_{i}: {body}" for i, body in enumerate(bodies)]
+            lines.insert(0, f"start: {self.skipped(BEGIN)} {self.begin}")
         return "\n".join(lines) + "\n"
+
+    def skipped(self, place: SourcePlace) -> str:
+        """Return what is ignored after the lexeme at a place."""
+        ignored = self.ignored.get(place)
+        return self.skip if ignored is None or len(ignored) == len(self.source.ignores) else self.choice(ignored)
+
+    def choice(self, ignored: Iterable[int]) -> str:
+        names = [f"{self.skip.upper()}_{i}" for i in sorted(ignored)]
+        return f"({' | '.join(names)})*" if names else ""
 
     def definition(self, definition: Definition) -> str:
         head = self.name(definition.name) + (f"::{definition.parameter}" if definition.parameter else "")
@@ -105,7 +116,7 @@ class _LarkWriter:
     def expr(self, expr: Expr, tight: int, *, lexeme: bool) -> str:
         """Return the text of an expression; ``lexeme`` is true inside a lexeme, where nothing is ignored."""
         if not lexeme and self.skip and is_lexeme(expr, self.lexeme_rules.__contains__):
-            text = f"{self.bare(expr, _ATOM, lexeme=True)} {self.skip}"
+            text = f"{self.bare(expr, _ATOM, lexeme=True)} {self.skipped(getattr(expr, 'at', BEGIN))}".rstrip()
             return f"({text})" if tight == _ATOM else text
         return self.bare(expr, tight, lexeme=lexeme)
 

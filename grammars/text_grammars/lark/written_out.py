@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from grammars.limits.work import TooMuch
 from grammars.text_grammars.lark.ast import AltExpr, Expr, LarkGrammar, Name, Repeated, SeqExpr, WhenExpr
@@ -17,39 +19,49 @@ _MOST_COPIES, _MOST_PARTS = 8, 2_000
 def written_out(source: LarkGrammar) -> LarkGrammar:
     """Return the grammar with its rules in place of their names, and repeats up to `_MOST_COPIES` written out.
 
-    Recursive rules stay, and the whole grammar where it would get too large or too deep.
+    A recursive rule is written out once, and stays for its own mentions within it.  Where the grammar would get too
+    large or too deep, recursive rules stay everywhere, or else all of it does.
     """
-    rules = {d.name: d for d in source.definitions if not d.is_terminal and not d.attributes}
+    for unrolled in (True, False):
+        with suppress(TooMuch, RecursionError):
+            return _written_out(source, unrolled)
+    return source
+
+
+def _written_out(source: LarkGrammar, unrolled: bool) -> LarkGrammar:
+    lexemes = {d.name: d for d in source.definitions
+               if d.is_terminal or any(a.name != "capture" for a in d.attributes)}  # fmt: skip
+    rules = {d.name: d for d in source.definitions if d.name not in lexemes}
     uses = uses_of(rules.values())
-    groups = components(uses)
-    plain = {name for group in groups if len(group) == 1 for name in group if name not in uses[name]}
+    kept = frozenset(n for group in components(uses) for n in group if len(group) > 1 or n in uses[n])
     room = [_MOST_PARTS]
 
-    def copy(expr: Expr) -> Expr:
+    def copy(expr: Expr, within: frozenset[str]) -> Expr:
         room[0] -= 1
         if room[0] < 0:
             raise TooMuch
+        again = partial(copy, within=within)
         match expr:
-            case Name(name=name) if name in plain:
-                return copy(rules[name].body)
+            case Name(name=name) if name in rules and name not in within:
+                return copy(rules[name].body, within | {name})
+            case Name(name="start"):
+                return replace(expr, name=_INNER_START)
             case SeqExpr(parts=parts):
-                return SeqExpr(tuple(map(copy, parts)))
+                return SeqExpr(tuple(map(again, parts)))
             case AltExpr(options=options):
-                return AltExpr(tuple(map(copy, options)))
-            case Repeated(body=body, least=least, most=most):
-                if least > _MOST_COPIES or (most or 0) > _MOST_COPIES:
-                    return replace(expr, body=copy(body))
-                more = range(1 if most is None else most - least)
-                last = None if most is None else 1
-                return SeqExpr((*(copy(body) for _ in range(least)), *(Repeated(copy(body), 0, last) for _ in more)))
-            case WhenExpr(body=body):
-                return replace(expr, body=copy(body))
+                return AltExpr(tuple(map(again, options)))
+            case Repeated(body=body, least=least, most=most) if max(least, most or 0) <= _MOST_COPIES:
+                more = [None] if most is None else [1] * (most - least)
+                return SeqExpr((*(again(body) for _ in range(least)), *(Repeated(again(body), 0, n) for n in more)))
+            case Repeated(body=body) | WhenExpr(body=body):
+                return replace(expr, body=again(body))
         return replace(expr)
 
-    try:
-        return replace(source, definitions=tuple(
-            d if d.is_terminal or d.attributes else replace(d, body=copy(d.body))
-            for d in source.definitions if d.name not in plain or d.name == "start"
-        ))  # fmt: skip
-    except (TooMuch, RecursionError):
-        return source
+    begin = frozenset() if unrolled else kept
+    tops = [replace(d, body=copy(d.body, begin)) for d in rules.values() if d.name == "start"]
+    inner = [replace(rules[n], name=_INNER_START if n == "start" else n, body=copy(rules[n].body, kept)) for n in kept]
+    return replace(source, definitions=(*lexemes.values(), *tops, *inner))
+
+
+#: The rule ``start`` within itself.
+_INNER_START = "start'"

@@ -15,13 +15,14 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from grammars.limits.work import WORK, Work
 from grammars.regular.languages import UNKNOWN, matches, shortest
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import NotTranslated, language
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.check import COMMON, check
 from grammars.text_grammars.lark.convert import client_grammar, parse_source
-from grammars.text_grammars.lark.greedy_lexemes import can_end
+from grammars.text_grammars.lark.endless_lexemes import can_end
 from grammars.text_grammars.lark.write import WriteOptions, write
 from grammars.text_grammars.llguidance_json import llguidance_part
 from grammars.tree.nodes import Sub
@@ -280,9 +281,9 @@ def test_lexemes_that_can_never_be_left_are_refused(grammar: str, trapped: bool)
 
 def test_can_be_left_is_sure_when_it_says_no():
     letters, end = language("[a-z]+"), language("end")
-    assert not can_end(letters, [end])
-    assert can_end(letters, [end, language("[0-9]")])
-    assert can_end(language("(?s:.{1,2000})"), [end])  # past its budget it does not claim anything
+    assert not can_end(letters, end, Work(WORK.lexemes))
+    assert can_end(letters, language("end|[0-9]"), Work(WORK.lexemes))
+    assert can_end(language("(?s:.{1,2000})"), end, Work(WORK.lexemes))  # with too many states it claims nothing
 
 
 # -- GBNF

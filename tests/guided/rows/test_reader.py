@@ -197,3 +197,24 @@ def test_tokens_may_come_as_arrays(engine: Engine) -> None:
     assert reader.tokens == tokens
     assert all(type(token) is int for token in reader.message().token_ids)
     assert reader.message().content == "some text"
+
+
+def test_what_follows_a_stop_is_not_kept(engine: Engine) -> None:
+    plan = plan_of(engine, stop=Stops(("ab",)))
+    tokens = [engine.tokens.facts.lookup(letter) for letter in "xaby"]
+    for portions in ([tokens + sorted(plan.end_ids())], [tokens[:3], tokens[3:]]):
+        reader = AnswerReader(plan, engine)
+        for portion in portions:
+            reader.feed(portion)
+        assert reader.tokens == tokens[:3]
+        message = reader.message()
+        assert (message.content, message.finish_reason, message.stop_reason) == ("x", "stop", "ab")
+        assert message.token_ids == tuple(tokens[:3])
+
+
+@pytest.mark.parametrize("plan", [None, Stops(("ab",))])
+def test_a_loop_may_ask_the_same_of_an_unguided_row(engine: Engine, plan: RowPlan) -> None:
+    answer = RowAnswer(plan, engine, max_tokens=4)
+    assert answer.push_forced(4) == []
+    assert answer.landed is None
+    assert answer.sequence is None or not answer.sequence.is_landing()

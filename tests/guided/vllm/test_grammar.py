@@ -19,6 +19,7 @@ from guided.bitmask import allowed_ids, num_words
 from guided.engine.engine import Engine
 from guided.rows.making import make_row
 from guided.rows.sequence import RowSequence
+from guided.state.state import GuidanceState
 from guided.vllm.grammar import RowGrammar, grammar_of
 from guided.vllm.sealed import read_report, seal
 from special_tokens.errors import GuidanceError, RequestError, TokenRefused
@@ -156,15 +157,16 @@ def test_a_token_that_is_refused_ends_the_row(engine: Engine, regex: Plan) -> No
     assert isinstance(report.error, TokenRefused)
 
 
+@pytest.mark.parametrize("error", [ZeroDivisionError, MemoryError])
 @pytest.mark.parametrize("name", ["token_mask", "extend", "validate", "rollback"])
 def test_nothing_raises_and_the_row_fails_at_its_next_token(
-    engine: Engine, regex: Plan, name: str, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, regex: Plan, name: str, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request, grammar = made(engine, regex, most_drafts=4)
+    request, grammar = made(engine, regex, most_drafts=4, request_id="2_guided-0a")
     a = engine.tokens.facts.lookup("a")
 
     def broken(*_: Any, **__: Any) -> Any:
-        raise ZeroDivisionError("by zero")
+        raise error("in the test")
 
     monkeypatch.setattr(RowSequence, name, broken)
     mask_of(grammar, engine)
@@ -176,7 +178,38 @@ def test_nothing_raises_and_the_row_fails_at_its_next_token(
     report = read_report(request.stop_reason)
     assert report is not None
     assert isinstance(report.error, GuidanceError)
-    assert "ZeroDivisionError" in str(report.error)
+    assert error.__name__ in str(report.error)
+    assert "row 2" in str(report.error)
+
+
+@pytest.mark.parametrize(("request_id", "number"), [("guided-0a", 0), ("0_guided-0a", 0), ("3_guided-0a", 3)])
+def test_the_error_of_a_choice_names_its_row(
+    engine: Engine, regex: Plan, request_id: str, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    request, grammar = made(engine, regex, request_id=request_id)
+    monkeypatch.setattr(GuidanceState, "token_mask", broken)
+    assert not request.take(grammar, mask_of(grammar, engine)[:1])
+    report = read_report(request.stop_reason)
+    assert report is not None
+    assert f"row {number};" in str(report.error)
+
+
+@pytest.mark.parametrize("error", [MemoryError, ZeroDivisionError])
+def test_no_memory_for_a_row_ends_the_row(
+    engine: Engine, regex: Plan, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(GuidanceState, "__init__", broken)
+    request, grammar = made(engine, regex)
+    assert not request.take(grammar, mask_of(grammar, engine)[:1])
+    report = read_report(request.stop_reason)
+    assert report is not None
+    assert error.__name__ in str(report.error)
 
 
 def test_a_row_that_cannot_be_made_fails_with_its_reason(engine: Engine, regex: Plan) -> None:

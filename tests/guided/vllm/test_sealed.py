@@ -58,6 +58,8 @@ def test_only_who_knows_the_key_can_sign(engine: Engine, plan: Plan, monkeypatch
         shared.replace(":cut:", ":error:"),
         shared[:-4] + "AAA=",
         "guided:é:1:cut:",
+        "guided:\ud800:1:cut:",
+        "guided:0:\ud800:cut:",
     ]
     for text in unsigned:
         with pytest.raises(PlanError, match="not signed"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 pytest.importorskip("vllm", reason="needs vllm in an environment of its own (`make test-vllm`)")
 
 from guided.vllm import names
+from guided.vllm.hooks import _load_endpoint
 
 
 def test_the_installed_vllm_has_every_name() -> None:
@@ -18,6 +22,22 @@ def test_the_installed_vllm_has_every_name() -> None:
 @pytest.mark.parametrize("version", ["0.29.0", "0.30.1", "0.32.0", "0.32.1rc1+cpu"])
 def test_versions_that_were_tried(version: str) -> None:
     names.check_version(version)
+
+
+@pytest.mark.parametrize("module", ["llguidance", "guided.vllm.hooks"])
+def test_what_cannot_be_imported_ends_the_start(module: str) -> None:
+    code = f"import sys; sys.modules[{module!r}] = None; from vllm.plugins import load_general_plugins as load; load()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert f"{module} halted; None in sys.modules" in done.stderr.splitlines()[-1]
+
+
+def test_an_endpoint_that_cannot_be_imported_ends_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugins = SimpleNamespace(load_endpoint_plugins=list)
+    _load_endpoint(plugins)
+    monkeypatch.setitem(sys.modules, "guided.vllm.endpoint", None)
+    with pytest.raises(ModuleNotFoundError):
+        plugins.load_endpoint_plugins()
 
 
 def test_a_method_with_other_parameters_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
