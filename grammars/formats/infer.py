@@ -1,23 +1,21 @@
 """Infer a model's wire format from all available evidence, the strongest first.
 
-An explicit override; the tokenizer's ``response_template``; sample conversations rendered by the chat template, and
-the words and markers of its text; family data; well-known reasoning markers of the vocabulary; the fallback, in which
-tools are described in the prompt and calls are JSON between tags, as plain text.
+An explicit override; sample conversations rendered by the chat template, and the words and markers of its text; family
+data; well-known reasoning markers of the vocabulary; the fallback, in which tools are described in the prompt and calls
+are JSON between tags, as plain text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from grammars.formats.check import differences
 from grammars.formats.format_data import format_of_family
 from grammars.formats.golden_texts import GoldenPrompt, GoldenText
 from grammars.formats.probe.renderings import Renderings
 from grammars.formats.provenance import evidence_of_changes, without_part
 from grammars.formats.read_template import TemplateReading
-from grammars.formats.response_template import read_response_template, unread
 from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat, ToolCallFormat
 from special_tokens import Role, SpecialTokens
 from special_tokens.errors import TemplateError
@@ -71,47 +69,36 @@ def infer(
     template: str = "",
     render_unsandboxed: Callable[..., str] | None = None,
     override: Format | None = None,
-    response_template: Mapping[str, Any] | None = None,
 ) -> Inference:
     """Infer the format of a model.
 
     ``render(messages, **kw) -> str`` renders its chat template and raises `TemplateError` on failure; None if there is
     no template.  ``render_unsandboxed`` lets the template modify lists, which the sandbox of ``render`` refuses: it
-    shows the calls of such templates.  ``response_template`` is the tokenizer's.  Raises `TemplateError` if the
-    template renders not even a plain message.
+    shows the calls of such templates.  Raises `TemplateError` if the template renders not even
+    a plain message.
     """
     if override is not None:
         return Inference(_with_evidence(override, "override"))
-    described = read_response_template(response_template) if response_template else ()
     if render is None:
-        return completed(described[0] if described else Format("inferred"), tokens)
+        return completed(Format("inferred"), tokens)
     template = template or tokens.facts.chat_template
     reading = TemplateReading(Renderings(render), tokens, template)
     unsandboxed = _read_unsandboxed(render_unsandboxed, reading) if render_unsandboxed is not None else None
-    remark = unread(response_template) if response_template else ""
-    return _inferred(reading, unsandboxed, described, (remark,) if remark else ())
+    return _inferred(reading, unsandboxed)
 
 
-def _inferred(
-    reading: TemplateReading,
-    unsandboxed: TemplateReading | None,
-    described: tuple[Format, ...],
-    remarks: tuple[str, ...],
-) -> Inference:
+def _inferred(reading: TemplateReading, unsandboxed: TemplateReading | None) -> Inference:
     """The inference from one reading of a template; ``unsandboxed`` is its reading without the sandbox."""
     form, notes = reading.format()
-    notes += remarks
     if unsandboxed is not None:
         form, notes = _with_refused(form, unsandboxed, notes)
-    if described:
-        form, notes = _with_described(form, described, reading, notes)
     finished = completed(form, reading.tokens, notes)
     shown = dict.fromkeys(reading.golden_texts(finished.format))
     shown |= dict.fromkeys(unsandboxed.golden_texts(finished.format) if unsandboxed is not None else ())
 
     def next_inference() -> Inference | None:
         other = reading.with_next_reasoning()
-        return _inferred(other, unsandboxed, described, remarks) if other is not None else None
+        return _inferred(other, unsandboxed) if other is not None else None
 
     return replace(
         finished, golden_texts=tuple(shown), prompts=reading.prompts(finished.format), next_inference=next_inference
@@ -145,46 +132,6 @@ def _with_refused(form: Format, unsandboxed: TemplateReading, notes: tuple[str, 
     )
     return made, ("transformers' sandbox refuses this template's calls: they are rendered in one that lets a template "
                   "change its own lists",)  # fmt: skip
-
-
-def _with_described(
-    whole: Format, described: tuple[Format, ...], reading: TemplateReading, notes: tuple[str, ...]
-) -> tuple[Format, tuple[str, ...]]:
-    """The format with the calls that the tokenizer's response template describes, if renderings agree with it.
-
-    The white space and text around calls are known only from renderings.
-    """
-    how = (*without_part(whole.evidence, "tool_calls"), ("tool_calls", "response_template"))
-    if whole.reasoning is None and described[0].reasoning is not None:
-        whole = replace(
-            whole,
-            reasoning=described[0].reasoning,
-            evidence=(*whole.evidence, ("reasoning", how[-1][1])),
-        )
-    forms = [format.tool_calls for format in described if format.tool_calls is not None]
-    if reading.texts is None:
-        return (replace(whole, tool_calls=forms[0], evidence=how), notes) if forms else (whole, notes)
-    for form in forms:
-        if not differences(form, reading.one_turn or reading.texts, reading.tokens):
-            made = _with_rendered_text(form, whole.tool_calls or form)
-            shown = evidence_of_changes(form, made, "tool_calls", "rendering of text with a call")
-            return replace(whole, tool_calls=made, evidence=(*how, *shown.items())), notes
-    if forms:
-        notes += ("tokenizer.response_template does not match what the chat template writes",)
-    return whole, notes
-
-
-def _with_rendered_text(form: ToolCallFormat, shown: ToolCallFormat) -> ToolCallFormat:
-    """A described form with the fields that only renderings show: text next to calls, the spelling of literals."""
-    options = {**dict(shown.options), **dict(form.options)} if shown.syntax == form.syntax else dict(form.options)
-    return replace(
-        form,
-        gap=shown.gap,
-        gap_without_text=shown.gap_without_text,
-        text_before=shown.text_before,
-        text_after=shown.text_after,
-        options=tuple(sorted(options.items())),
-    )
 
 
 def completed(form: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ()) -> Inference:

@@ -120,7 +120,7 @@ class TemplateReading:
 
     def golden_texts(self, format: Format) -> tuple[GoldenText, ...]:
         """The sample turns as the template wrote them; with calls only if ``format`` was inferred from them."""
-        read_off = dict(format.evidence).get("tool_calls", "").startswith(("rendering", "response_template"))
+        read_off = dict(format.evidence).get("tool_calls", "").startswith("rendering")
         calling = self.calling if read_off else None
         reading = self.reasoning
         texts = golden_texts(self.renderings, self.plain, calling, format, reading.header, reading.block, self.units)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
@@ -26,11 +24,10 @@ from grammars.json_schema.report.dependent_keywords import dependent_rows
 from grammars.json_schema.report.document_rows import ESCAPES, ESCAPES_IN_KEYS, KEY_ORDER, document_rows
 from grammars.json_schema.report.misspelt import misspelt_rows, unlisted_rows
 from grammars.json_schema.shapes.numbers import MAX_DIGITS
-from grammars.json_schema.solver.solver import MemoisedSolver, Overrun, Unsatisfiable
-from grammars.limits.bounded_cache import BoundedCache, digest
-from grammars.limits.deadline import deadline, is_late, time_left
+from grammars.json_schema.solver.semantics import solver_of
+from grammars.json_schema.solver.solver import Overrun, Solver, Unsatisfiable
+from grammars.limits.deadline import deadline
 from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, check_deadline, survey, too_deep
-from grammars.limits.time_limits import time_limits
 from grammars.limits.work import WORK
 from grammars.regular.languages import work_budget
 from grammars.tree.nodes import Node
@@ -50,12 +47,6 @@ __all__ = [
     "Watcher",
     "build",
 ]
-
-#: Errors that took long to find, so that repeating the request is quick.  They expire, since the time that a schema
-#: takes varies, and sooner if the deadline alone caused them.
-_errors: BoundedCache[SchemaError] = BoundedCache(256)
-_COSTLY_S = 0.1
-_KEPT_S, _KEPT_LATE_S = 600.0, 30.0
 
 #: Digits of the largest 64-bit integer, and of the longest fraction that a double is written with.
 _PYTHON_DIGITS = 20
@@ -104,7 +95,8 @@ def build(
         rows += misspelt_rows(schema, survey(schema, limits).keys) + unlisted_rows(schema)
         short = of_python and not _LONG.search(json.dumps(schema))
         wanted = _Wanted(spelling, watch, start, _PYTHON_DIGITS if short else MAX_DIGITS)
-        built = _worked_out(schema, documents, limits, wanted)
+        built = _compiled(Documents(schema, documents, limits=limits), wanted)
+        check_deadline()  # searches that gave up because of it made the result coarser
         return _judged(replace(built, report=SchemaReport((*rows, *built.report.rows))) if rows else built, policy)
 
 
@@ -134,58 +126,18 @@ def _judged(built: Built, policy: Policy) -> Built:
     return built
 
 
-def _worked_out(schema: Any, documents: Mapping[str, Any] | None, limits: Limits, wanted: _Wanted) -> Built:
-    """Translate the schema, or raise its error; an error that was costly to find is cached."""
-    request = (schema, documents, limits, wanted)
-    key = _key(*request) if _errors else None
-    cached = None if key is None else _errors.get(key)
-    if cached is not None:
-        raise copy.copy(cached)
-    begun, left = time.thread_time(), time_left()
-    try:
-        built = _compiled(Documents(schema, documents, limits=limits), wanted)
-        check_deadline()  # searches that gave up because of it made the result coarser
-    except SchemaError as error:
-        if time.thread_time() - begun > _COSTLY_S and (key := key or _key(*request)) is not None:
-            if not is_late():
-                _errors.put(key, copy.copy(error), _KEPT_S)
-            elif left > time_limits().request_s / 2:  # else the caller had left it little time
-                _errors.put(key, copy.copy(error), _KEPT_LATE_S)
-        raise
-    return built
-
-
-def _key(schema: Any, documents: Mapping[str, Any] | None, limits: Limits, wanted: _Wanted) -> bytes | None:
-    """A digest of the request; None if it cannot be serialised."""
-    try:
-        return digest(json.dumps([schema, dict(documents or {})]), *wanted, limits, time_limits())
-    except (TypeError, ValueError, RecursionError):
-        return None
-
-
 def _compiled(documents: Documents, wanted: _Wanted) -> Built:
     try:
         with work_budget(WORK.searches):
             try:
-                return _compile_own(documents, wanted)
+                return _compile(solver_of(documents), wanted)
             except Overrun:
-                return _compile(MemoisedSolver(documents, coarse=True), wanted)
+                return _compile(solver_of(documents, coarse=True), wanted)
     except RecursionError:
         raise too_deep(documents.root.schema) from None
 
 
-def _compile_own(documents: Documents, wanted: _Wanted) -> Built:
-    """Translate the schema; if formats that its draft does not have make it unsatisfiable, without those."""
-    try:
-        return _compile(MemoisedSolver(documents), wanted)
-    except Unsatisfiable:
-        if not documents.met_later_format:
-            raise
-    documents.enforce_later_formats = False
-    return _compile(MemoisedSolver(documents), wanted)
-
-
-def _compile(solver: MemoisedSolver, wanted: _Wanted) -> Built:
+def _compile(solver: Solver, wanted: _Wanted) -> Built:
     root, start, watch = solver.documents.root, wanted.start, wanted.watch
     place = solver.documents.target(root, "#" + quote(start)) if start else root
     conj = solver.child(place, place.schema)

@@ -38,7 +38,7 @@ def _keywords(source: str, flags: int) -> tuple[dict[str, Any], str]:
     except (rust.InvalidRegex, rust.NotTranslated) as error:
         return {}, f"the pattern, {error}"
     try:
-        common = ecma.language(source, final_newline=False)
+        common = ecma.language(source)
     except (ecma.InvalidPattern, ecma.NotRegular):
         common = None
     if _FOREIGN.search(source):

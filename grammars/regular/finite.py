@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TypeAlias
 
-from grammars.limits.schema_limits import check_deadline, with_deadline
-from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.languages import NONE, Regular, lengths, matches
-from grammars.regular.terms import derivative_classes, derive
+from grammars.limits.schema_limits import with_deadline
+from grammars.limits.work import TooMuch
+from grammars.regular.languages import Regular, lengths, matches
 
 __all__ = ["count_words", "finite_words"]
 
@@ -78,76 +76,7 @@ def _words(language: Regular, most: int) -> frozenset[str]:
                 words = finite_words(part, most)
                 if words is not None:
                     return frozenset(word for word in with_deadline(words) if matches(language, word))
-            return _searched(language, most)
     raise TooMuch
-
-
-def _searched(language: Regular, most: int) -> frozenset[str]:
-    """Enumerate by derivatives: for an intersection whose parts each have more words than it has.
-
-    Raises `SchemaError` past the deadline.
-    """
-    edges = _automaton(language)
-    alive = _alive(edges)
-    words: set[str] = set()
-    level = [(language, "")] if language in alive else []
-    spelled = Work(WORK.spelled)
-    while level:
-        check_deadline()
-        longer: list[tuple[Regular, str]] = []
-        for term, word in level:
-            if term.nullable:
-                words.add(word)
-            for low, high, after in edges[term]:
-                if after not in alive:
-                    continue
-                if high - low >= most:
-                    raise TooMuch
-                longer += [(after, word + chr(code)) for code in range(low, high + 1)]
-            if len(words) + len(longer) > most:  # each of them leads to a word of its own
-                raise TooMuch
-            spelled.spend(len(word) + 1)
-        level = longer
-    return frozenset(words)
-
-
-_Edges: TypeAlias = dict[Regular, list[tuple[int, int, Regular]]]
-
-
-def _automaton(language: Regular) -> _Edges:
-    """Return the edges of every reachable state: (first code point, last code point, next state)."""
-    edges: _Edges = {}
-    todo = [language]
-    work = Work(WORK.enumeration)
-    while todo:
-        term = todo.pop()
-        if term in edges:
-            continue
-        edges[term] = []
-        for low, high in derivative_classes(term):
-            check_deadline()
-            work.spend(term.size)
-            after = derive(term, low)
-            if after != NONE:
-                edges[term].append((low, high, after))
-                todo.append(after)
-    return edges
-
-
-def _alive(edges: _Edges) -> set[Regular]:
-    """Return the states from which a word can be completed."""
-    before: dict[Regular, list[Regular]] = {}
-    for term, several in edges.items():
-        for _, _, after in several:
-            before.setdefault(after, []).append(term)
-    alive = {term for term in edges if term.nullable}
-    todo = list(alive)
-    while todo:
-        for term in before.get(todo.pop(), ()):
-            if term not in alive:
-                alive.add(term)
-                todo.append(term)
-    return alive
 
 
 def _pairs(ones: frozenset[str], twos: frozenset[str], most: int) -> frozenset[str]:

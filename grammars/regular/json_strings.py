@@ -23,6 +23,7 @@ from grammars.regular.languages import (
     inter,
     ranges_minus,
     rep,
+    surely_empty,
 )
 from grammars.regular.printing import NodePrinter, PatternPrinter
 from grammars.tree.nodes import And, Lexeme, Node, Pattern, Text, alt
@@ -34,6 +35,7 @@ __all__ = [
     "is_free",
     "lexeme",
     "loses_escapes",
+    "may_hold_text",
     "spell",
     "without_surrogates",
     "written",
@@ -186,3 +188,8 @@ _WRITABLE = rep(chars(ranges_minus(((0, MAX_CODE_POINT),), _UNWRITABLE)), 0, Non
 def without_surrogates(term: Regular) -> Regular:
     """Return ``term`` without words that contain lone surrogates, which no text can contain."""
     return term if term.op == "words" else inter(term, _WRITABLE)
+
+
+def may_hold_text(term: Regular, budget: int = 400) -> bool:
+    """False only when surely no text can spell a word of the language; ``budget``: see `surely_empty`."""
+    return term == ALL or not surely_empty(without_surrogates(term), budget)

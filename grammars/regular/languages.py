@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from functools import lru_cache, wraps
-from typing import Literal, ParamSpec, TypeVar
+from functools import lru_cache
+from typing import Literal
 
-from grammars.limits.bounded_cache import BoundedCache
 from grammars.limits.deadline import is_late
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.alphabets import restricted_to_alphabet
 from grammars.regular.terms import (
     ALL,
     ANY,
@@ -64,7 +62,6 @@ __all__ = [
     "inter",
     "is_finite",
     "lengths",
-    "lru_cache_in_budget",
     "matches",
     "neg",
     "ranges_minus",
@@ -122,10 +119,6 @@ def is_finite(term: Regular) -> bool:
     return lengths(term)[1] is not None
 
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
 class _Budget(threading.local):
     """The work that searches of this thread may still do in all, None while no budget is set."""
 
@@ -148,30 +141,6 @@ def work_budget(parts: int) -> Iterator[None]:
         _budget.work = before
 
 
-def lru_cache_in_budget(most: int) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """`lru_cache` that does not keep results found after the time or the work budget of a request ran out.
-
-    Searches give up then, and another request must not get such a result.
-    """
-
-    def decorated(function: Callable[_P, _T]) -> Callable[_P, _T]:
-        kept: BoundedCache[_T] = BoundedCache(most)
-
-        @wraps(function)
-        def cached(*args: _P.args, **options: _P.kwargs) -> _T:
-            key = args, tuple(options.items())
-            result = kept.get(key)
-            if result is None:
-                result = function(*args, **options)
-                if not is_late() and (_budget.work is None or _budget.work.left > 0):
-                    kept.put(key, result)
-            return result
-
-        return cached
-
-    return decorated
-
-
 def shortest(term: Regular, budget: int = 3_000, most_work: int = WORK.search) -> str | Unknown | None:
     """Return a shortest word, None for the empty language.
 
@@ -187,7 +156,6 @@ def shortest(term: Regular, budget: int = 3_000, most_work: int = WORK.search) -
 @lru_cache(maxsize=20_000)
 def _shortest(term: Regular, budget: int, most_work: int) -> str | Unknown | None:
     """Raises `TooMuch` (which is not cached) where a later call may have more work left."""
-    term = restricted_to_alphabet(term)
     if term.plain:
         return _shortest_plain(term)
     low, high = lengths(term)
@@ -252,7 +220,6 @@ def surely_empty(term: Regular, budget: int = 400) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _surely_empty(term: Regular, budget: int) -> bool:
-    term = restricted_to_alphabet(term)
     if term == NONE:
         return True
     if term.plain:

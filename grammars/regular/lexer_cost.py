@@ -7,65 +7,14 @@ its limits end the row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import cast
 
-from grammars.regular.languages import ALL, ANY, EPS, NONE, Regular, alt, chars, disjoint, inter
+from grammars.regular.languages import ANY, EPS, NONE, Regular, chars, disjoint
 
-__all__ = ["affordable_superset", "expanded_size", "floating_counts", "is_costly"]
+__all__ = ["expanded_size", "is_costly"]
 
 _MAX_STATES = 1_000  # limit on the product of nested counts that may overlap with what follows
-_MAX_FLOATING = (
-    50  # limit on the sum of three or more floating counts that meet a complement: the engine handles 30 + 12 + 6
-)
-_MIN_REPETITIONS = 5  # repetitions from which on a repeat counts: fewer make few states
-
-
-def affordable_superset(term: Regular) -> Regular:
-    """Return the language, or if it is too costly the intersection of as many of its parts as are affordable."""
-    if term.op == "alt":
-        return alt(*map(affordable_superset, term.args))
-    if not _multiplies(term):
-        return term
-    kept: Regular = ALL
-    for part in sorted(term.args if term.op == "and" else (), key=lambda conjunct: not conjunct.plain):
-        if not _multiplies(inter(kept, part)):
-            kept = inter(kept, part)
-    return kept
-
-
-def _multiplies(term: Regular) -> bool:
-    if term.plain or not _has_complement(term):
-        return False
-    counts = list(floating_counts(term))
-    return len(counts) > 2 and sum(counts) > _MAX_FLOATING
-
-
-def _has_complement(term: Regular) -> bool:
-    if term.plain:
-        return False
-    return term.op == "not" or any(_has_complement(part) for part in term.args if isinstance(part, Regular))
-
-
-def floating_counts(term: Regular, *, after_loop: bool = False) -> Iterator[int]:
-    """Yield the counts of repeats that may begin at many places; ``after_loop``: an unbounded repeat comes before."""
-    match term.op:
-        case "chars" | "words":
-            return
-        case "rep":
-            body, least, most = term.args
-            count = least if most is None else most
-            if after_loop and count >= _MIN_REPETITIONS:
-                yield count
-            yield from floating_counts(body, after_loop=after_loop)
-        case "cat":
-            for part in term.args:
-                yield from floating_counts(part, after_loop=after_loop)
-                after_loop = after_loop or (part.op == "rep" and part.args[2] is None)
-        case _:
-            for part in term.args:
-                yield from floating_counts(part, after_loop=after_loop)
 
 
 def expanded_size(term: Regular) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from grammars.regular.subset_construction import SubsetAutomaton
+from grammars.limits.schema_limits import check_deadline
 
 __all__ = [
     "ALL",
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 MAX_CODE_POINT = 0x10FFFF
+_CHARACTERS_PER_CHECK = 64  # of a word between two looks at the clock
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -307,7 +308,7 @@ def representatives(term: Regular) -> list[int]:
 
 
 def matches(term: Regular, word: str) -> bool:
-    """Whether ``word`` is in the language."""
+    """Whether ``word`` is in the language.  Raises `SchemaError` past the deadline of the thread."""
     match term.op:
         case "words":
             return word in term.args
@@ -317,14 +318,13 @@ def matches(term: Regular, word: str) -> bool:
             return any(matches(p, word) for p in term.args)
         case "not":
             return not matches(term.args[0], word)
-    if term == ALL:
-        return True
-    return any(after.nullable for after in _automaton(term).states_after(word))
-
-
-@lru_cache(maxsize=256)
-def _automaton(term: Regular) -> SubsetAutomaton[Regular]:
-    return SubsetAutomaton(term, partial_derivatives, ALL)
+    for at, char in enumerate(word):
+        if term in (ALL, NONE):
+            break
+        term = derive(term, ord(char))
+        if at % _CHARACTERS_PER_CHECK == _CHARACTERS_PER_CHECK - 1:
+            check_deadline()
+    return term.nullable
 
 
 @lru_cache(maxsize=100_000)

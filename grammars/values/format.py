@@ -159,7 +159,7 @@ class InputNeeds:
 class Format:
     """The wire format of one model.
 
-    ``evidence`` pairs each field with the source of its value (``override``, ``response_template``, ``rendering``,
+    ``evidence`` pairs each field with the source of its value (``override``, ``rendering``,
     ``vocabulary``, ``family NAME``, ``fallback``).
     """
 

@@ -152,7 +152,7 @@ def _regex_language(pattern: str) -> Regular | None:
     with suppress(rust.InvalidRegex, rust.NotTranslated):
         return rust.language(pattern)
     with suppress(ecma.InvalidPattern, ecma.NotRegular):
-        return ecma.language(f"^(?:{pattern})$", final_newline=False)
+        return ecma.language(f"^(?:{pattern})$")
     return None
 
 

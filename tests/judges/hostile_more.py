@@ -276,7 +276,7 @@ def _numbers() -> Iterator[HostileRow]:
     }, "", frozenset({"multipleOf"})  # fmt: skip
     yield "bounds of 290 digits", lambda: {
         "type": "integer", "minimum": 10**289 + 7, "maximum": 10**290 - 13
-    }, "", _NONE  # fmt: skip
+    }, "with at most 64 digits", _NONE  # fmt: skip
     yield "-Infinity in a default", lambda: {"type": "integer", "default": float("-inf")}, "not a JSON number", _NONE
     yield "bounds of two drafts", lambda: {
         "type": "number", "minimum": 5, "exclusiveMinimum": True, "maximum": 4, "exclusiveMaximum": 8

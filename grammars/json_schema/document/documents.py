@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -17,7 +16,6 @@ from referencing.jsonschema import specification_with
 
 from grammars.json_schema.document.dialects import Dialect, dialect_of
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.document.required_keys import collect_required_keys
 from grammars.limits.schema_limits import DEFAULT_LIMITS, Limits, Survey, survey
 from grammars.values.json_pointer import MISSING, Parents, parents_in, pointer_to, step_into, steps_to, unescaped
 from special_tokens.errors import SchemaError, shown
@@ -44,8 +42,6 @@ class Documents:
     ) -> None:
         self.limits = limits
         self.survey: Survey = survey(schema, limits)
-        self.enforce_later_formats = True  #: whether formats are enforced that the dialect does not have yet
-        self.met_later_format = False  #: whether such a format was found
         self.places: list[Place | None] = [None]  # literals count from 1
         self._place_of: dict[tuple[int, tuple[str, ...]], Place] = {}
         self._keep: list[Any] = []  # generated schemas, kept alive so that no id() is used twice
@@ -62,17 +58,6 @@ class Documents:
         self._base = base
         self.root = self._add(schema, None, (), self._dialect, base, self._entered((), base))
         self._roots[id(schema)] = self.root
-        self._required_keys: frozenset[str] | None = None
-
-    @property
-    def required_keys(self) -> frozenset[str]:
-        """The keys that something in the documents may require: from ``required`` and similar keywords, and from
-        constants.
-        """
-        if self._required_keys is None:
-            keys = chain.from_iterable(map(collect_required_keys, (self.root.schema, *self._others.values())))
-            self._required_keys = frozenset(keys)
-        return self._required_keys
 
     # -- places
 

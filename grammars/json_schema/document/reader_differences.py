@@ -2,14 +2,13 @@
 
 They concern keywords of other dialects and a ``$schema`` outside the root of a resource.  Each has a row in the
 report, and proofs that must hold for all validators are not made where they matter
-(`grammars.json_schema.solver.solver.MemoisedSolver.may_be_wider`).
+(`grammars.json_schema.solver.solver.Solver.may_be_wider`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any
 
 from grammars.json_schema.document.dialects import DIALECTS, Dialect, dialect_of
@@ -19,11 +18,8 @@ from grammars.json_schema.document.string_formats import FORMATS
 __all__ = [
     "disputed_keywords",
     "has_ignored_dialect",
-    "has_later_formats",
     "ignored_dialect_reason",
     "ignored_dialects",
-    "means_the_same",
-    "stricter_keywords",
     "validators_may_differ",
 ]
 
@@ -58,7 +54,7 @@ def validators_may_differ(place: Place, *, is_document: bool = False) -> bool:
     return False
 
 
-_DIFFERENT = re.compile(r"\.|\(\?|\$|\\[bB]")
+_DIFFERENT = re.compile(r"\(\?|\$|\\[bB]")
 _UNEVALUATED = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -87,10 +83,35 @@ def ignored_dialect_reason(dialect: Dialect) -> str:
 
 
 def has_ignored_dialect(place: Place) -> bool:
-    """Whether a dialect named at the place is not honoured but would change the meaning."""
-    schema = place.schema
-    named = dialect_of(schema, place.dialect)
-    return named != place.dialect and (has_later_formats(schema) or not means_the_same(schema, named, place.dialect))
+    """Whether another dialect is named at the place, is not honoured, and may read something in it differently."""
+    named, ours = dialect_of(place.schema, place.dialect), place.dialect
+    if named == ours:
+        return False
+    words = (named.unknown ^ ours.unknown) | _RENAMED
+    if (named.order > 4) != (ours.order > 4):
+        words |= {"exclusiveMinimum", "exclusiveMaximum"}
+    if named.ref_ignores_siblings != ours.ref_ignores_siblings:
+        words |= {"$ref", "dependencies"}
+    todo: list[Any] = [place.schema]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            if not words.isdisjoint(value) or isinstance(value.get("items"), list) or _has_later_format(value):
+                return True
+            todo += (inner for inner in value.values() if not isinstance(inner, dict) or "$schema" not in inner)
+        elif isinstance(value, list):
+            todo += value
+    return False
+
+
+def _has_later_format(schema: Mapping[str, Any]) -> bool:
+    """Whether the schema names a format that draft 4 does not have."""
+    name = schema.get("format")
+    row = FORMATS.get(name) if isinstance(name, str) else None
+    return row is not None and row.since > DIALECTS[0].order
+
+
+_RENAMED = frozenset(("$recursiveRef", "$dynamicRef", "additionalItems", "unevaluatedItems"))
 
 
 def ignored_dialects(place: Place) -> list[Dialect]:
@@ -103,75 +124,3 @@ def ignored_dialects(place: Place) -> list[Dialect]:
         dialects.append(dialect_of(at.schema, place.dialect))
         at = at.parent
     return [dialect for dialect in dialects if dialect != place.dialect]
-
-
-def stricter_keywords(schema: Mapping[str, Any], named: Dialect, ours: Dialect) -> list[str]:
-    """Return the keywords of a schema that are stricter in the named dialect, given their siblings."""
-    keywords = []
-    if "contains" in schema:
-        least, knows = schema.get("minContains"), "minContains" not in ours.unknown
-        is_more = "minContains" in named.unknown and type(least) in (int, float) and least == 0
-        if is_more if knows else not {"minContains", "maxContains"} <= named.unknown and _is_counted(schema):
-            keywords.append("contains")
-    if "prefixItems" in schema and "prefixItems" in named.unknown - ours.unknown:
-        keywords += [word for word in ("items", "unevaluatedItems") if word in schema]
-    return keywords
-
-
-def _is_counted(schema: Mapping[str, Any]) -> bool:
-    return "minContains" in schema or "maxContains" in schema
-
-
-def means_the_same(schema: Mapping[str, Any], other: Dialect, ours: Dialect) -> bool:
-    """Whether a schema surely means the same in ``other`` as in ``ours``, apart from formats and ``$schema`` itself.
-
-    Also False for a schema of more than `_MOST` objects.
-    """
-    if other == ours:
-        return True
-    different = (other.unknown ^ ours.unknown) | _RENAMED
-    is_alone = other.ref_ignores_siblings != ours.ref_ignores_siblings
-    if is_alone and ours.ref_ignores_siblings:
-        different |= {"dependencies"}
-    if (other.order > 4) != (ours.order > 4):
-        different |= {"exclusiveMinimum", "exclusiveMaximum"}
-    several = list(islice(_schemas(schema), _MAX_OBJECTS))
-    for value in several:
-        if value is not schema and any(isinstance(value.get(word), str) for word in ("$id", "id")):
-            return False
-        if isinstance(value.get("items"), list) or not different.isdisjoint(value):
-            return False
-        if is_alone and "$ref" in value and len(value) > 1:
-            return False
-    return len(several) < _MAX_OBJECTS
-
-
-def has_later_formats(schema: Mapping[str, Any]) -> bool:
-    """Whether the schema or a subschema may name a format that draft 4 does not have; True beyond `_MOST` objects."""
-    several = list(islice(_schemas(schema), _MAX_OBJECTS))
-    named = [FORMATS.get(name) for value in several if isinstance(name := value.get("format"), str)]
-    return len(several) == _MAX_OBJECTS or any(row is not None and row.since > DIALECTS[0].order for row in named)
-
-
-def _schemas(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The schema and its subschemas (and other objects in it), without data such as constants."""
-    todo: list[Any] = [schema]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, list):
-            todo += value
-        elif isinstance(value, dict):
-            yield value
-            for word, below in value.items():
-                if word in _MAPS and isinstance(below, dict):
-                    todo += below.values()
-                elif word not in _DATA:
-                    todo.append(below)
-
-
-_MAX_OBJECTS = 500  # objects: each schema that names another dialect is walked through
-_RENAMED = frozenset(("$recursiveRef", "$dynamicRef", "additionalItems", "unevaluatedItems"))
-_MAPS = frozenset(
-    ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependentRequired", "dependencies")
-)
-_DATA = frozenset(("const", "enum", "default", "example", "examples", "required"))

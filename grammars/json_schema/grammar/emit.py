@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode
-from grammars.json_schema.grammar.nonterminals import INFINITE, Nonterminal, Nonterminals
+from grammars.json_schema.grammar.nonterminals import Nonterminal, Nonterminals
 from grammars.json_schema.grammar.scalars import finite_values, scalar_nodes
 from grammars.json_schema.report.dependent_keywords import as_written, dependent_rows
 from grammars.json_schema.shapes.shapes import TRUE, Conj
@@ -222,12 +222,12 @@ class _NonterminalWriter:
         node = automaton.nodes[0]
         while node.edges:
             (edge,) = node.edges
-            if self.nonterminals.edge_cost(edge) < INFINITE:
+            if self.nonterminals.can_write(edge):
                 (needed if node.skip is None else optional).append(self.member(edge))
             elif node.skip is None:
                 return []
             node = automaton.nodes[edge.target]
-        edges = [edge for edge in (node.run[0] if node.run else ()) if self.nonterminals.edge_cost(edge) < INFINITE]
+        edges = list(filter(self.nonterminals.can_write, node.run[0] if node.run else ()))
         others = alt(*map(self.member, edges)) if edges else None
         members = (*needed, *optional)
         if not members and others is None:
@@ -275,10 +275,8 @@ class _AutomatonWriter:
         self.nodes = automaton.nodes
         self.name = name
         nonterminals = writer.nonterminals
-        self.tail_costs = nonterminals.tail_costs(automaton)
-        self.alive = {
-            id(edge) for node in self.nodes for edge in node.all_edges() if nonterminals.edge_cost(edge) < INFINITE
-        }
+        self.ends = automaton.ends
+        self.alive = {id(edge) for node in self.nodes for edge in node.all_edges() if nonterminals.can_write(edge)}
         self.refs: dict[int, int] = {}
         self.bodies: dict[int, Node] = {}
         self.rule_names: dict[int, str] = {}
@@ -317,10 +315,10 @@ class _AutomatonWriter:
         return chain
 
     def live(self, node: MemberNode) -> list[MemberEdge]:
-        return [e for e in node.edges if id(e) in self.alive and self.tail_costs[e.target] < INFINITE]
+        return [e for e in node.edges if id(e) in self.alive and self.ends[e.target]]
 
     def skip(self, node: MemberNode) -> int | None:
-        return node.skip if node.skip is not None and self.tail_costs[node.skip] < INFINITE else None
+        return node.skip if node.skip is not None and self.ends[node.skip] else None
 
     def count_refs(self, chain: list[int]) -> None:
         """Count the references to each node that is reachable."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from grammars.json_schema.grammar.nonterminals import Nonterminals
 from grammars.regular.finite import count_words
 from grammars.regular.languages import Regular, lengths
 
-__all__ = ["KeyBounds", "joined", "key_bounds", "key_bounds_of"]
+__all__ = ["KeyBounds", "key_bounds"]
 
 
 class KeyBounds(NamedTuple):
@@ -25,26 +24,17 @@ class KeyBounds(NamedTuple):
 
 def key_bounds(nonterminals: Nonterminals) -> KeyBounds:
     """The bounds of all objects together."""
-    bounds = KeyBounds()
+    tight, fewest = False, 0
     for nonterminal in nonterminals.by_conj.values():
-        for automaton in nonterminal.objects:
-            for node in automaton.nodes:
-                for edges in (node.run[0] if node.run is not None else (), *((edge,) for edge in node.edges)):
-                    bounds = joined(bounds, key_bounds_of([edge.keys for edge in edges if edge.keys is not None]))
-    return bounds
-
-
-def joined(one: KeyBounds, two: KeyBounds) -> KeyBounds:
-    """The bounds of a schema with both."""
-    return KeyBounds(one.tight or two.tight, min(filter(None, (one.fewest, two.fewest)), default=0))
-
-
-def key_bounds_of(languages: Sequence[Regular]) -> KeyBounds:
-    """The bounds of an object whose further keys are of these languages."""
-    if all(map(_goes_on, languages)):
-        return KeyBounds()
-    words = count_words(languages)
-    return KeyBounds(True, 0 if words is None else max(1, words))
+        for node in (node for automaton in nonterminal.objects for node in automaton.nodes):
+            for edges in (node.run[0] if node.run is not None else (), *((edge,) for edge in node.edges)):
+                languages = [edge.keys for edge in edges if edge.keys is not None]
+                if all(map(_goes_on, languages)):
+                    continue
+                tight, words = True, count_words(languages)
+                if words is not None:
+                    fewest = min(fewest or words, max(1, words))
+    return KeyBounds(tight, fewest)
 
 
 def _goes_on(language: Regular) -> bool:

@@ -55,12 +55,12 @@ class MemberNode:
 class MemberAutomaton:
     """The nodes of one array or object; it starts at node 0, where nothing has been written.
 
-    ``costs`` are those of `Nonterminals.propagate_costs`, one per node.
+    ``ends`` are those of `Nonterminals.find_ends`, one per node.
     """
 
     nodes: list[MemberNode]
     unique: tuple[int, ...] = ()
-    costs: list[int] = field(default_factory=list)
+    ends: list[bool] = field(default_factory=list)
 
     def values(self) -> Iterator[Conj]:
         """The conjunctions of the values that the edges write."""

@@ -1,14 +1,14 @@
-"""The nonterminals of a grammar: all conjunctions that it needs, with the cost of the shortest value of each.
+"""The nonterminals of a grammar: all conjunctions that it needs, and whether each has a value.
 
-`explore` is a worklist from the start until nothing new appears; then it computes, as a least fixed point, the length
-of the shortest text of every nonterminal.  Those without one can never be finished: edges to them are removed, so that
-the grammar has no dead ends; a start without one is an unsatisfiable schema.
+`explore` is a worklist from the start until nothing new appears; then it finds, as a least fixed point, the
+nonterminals of which a text can be finished.  Edges to the others are removed, so that the grammar has no dead ends; a
+start without a text is an unsatisfiable schema.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,31 +20,26 @@ from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdg
 from grammars.json_schema.grammar.object_order import key_orders, object_automaton
 from grammars.json_schema.grammar.property_order import property_order
 from grammars.json_schema.grammar.unsatisfiable import locate_unsatisfiable
-from grammars.json_schema.report.document_rows import uses_word_boundaries
-from grammars.json_schema.shapes.numbers import MAX_DIGITS, shortest_number, within_digits
+from grammars.json_schema.shapes.numbers import MAX_DIGITS, has_text, within_digits
 from grammars.json_schema.shapes.shapes import ArrayForm, Conj, ObjectForm, Shape
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
-from grammars.json_schema.solver.protocol import Solver
-from grammars.json_schema.solver.solver import Overrun, Unsatisfiable
+from grammars.json_schema.solver.solver import Overrun, Solver, Unsatisfiable
 from grammars.limits.schema_limits import check_deadline
 from grammars.limits.work import TooMuch
-from grammars.regular.json_strings import spell, without_surrogates
-from grammars.regular.languages import NONE, UNKNOWN, Regular, lengths, shortest, surely_empty
-from grammars.regular.lexer_cost import affordable_superset
+from grammars.regular.json_strings import may_hold_text
+from grammars.regular.languages import NONE, Regular
 from grammars.values.json_pointer import step_into, unescaped
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.spelling import Spelling
 from special_tokens.errors import SchemaError
 
-__all__ = ["INFINITE", "Nonterminal", "Nonterminals", "explore"]
-
-INFINITE = 1 << 12_000  # above the text of 500 arrays in each other, of 500,000 items each
+__all__ = ["Nonterminal", "Nonterminals", "explore"]
 
 _MAX_ITEMS = 500_000  # required items of an array, or keys of an object
 _COUNTING_RULES = 400  # rules of one array for counting items, in addition to those of its positions
 _NODES_PER_KEY = 40  # rules per key of one object for conditions across its keys
 MAX_ANY_ORDER = 63  #: keys of an object that are written in any order: bits of the parameter of a rule
-_WORD_BUDGET = 1_500  # states searched for a shortest string
+_WORD_BUDGET = 1_500  # states searched for a string
 _MAX_FORMS_TWICE = 24  # with more forms only the schema's order is written
 
 
@@ -56,8 +51,8 @@ class Nonterminal:
     shape: Shape
     arrays: list[MemberAutomaton] = field(default_factory=list)
     objects: list[MemberAutomaton] = field(default_factory=list)
-    scalar: str | None = None
-    cost: int = INFINITE
+    has_scalar: bool = False
+    ends: bool = False  #: whether some value of it can be finished
     notes: list[ReportRow] = field(default_factory=list)
 
 
@@ -68,8 +63,6 @@ class Nonterminals:
         self.solver = solver
         self.limits = solver.limits
         self.spelling = spelling
-        self.comma = len(spelling.item_text)
-        self.colon = len(spelling.key_text)
         self.start = start
         self.by_conj: dict[Conj, Nonterminal] = {}
         self.users: dict[Conj, list[Conj]] = {}
@@ -78,7 +71,7 @@ class Nonterminals:
         self.too_few_values: list[Place] = []  #: places of arrays with too few values for distinct items
         self.unwritable: list[Place] = []  #: places with numbers for which no text was found
         self._values: dict[Conj, frozenset[Hashable] | None] = {}
-        self._key_costs: dict[str | Regular, int] = {}
+        self._known_keys: dict[Regular, bool] = {}
 
     def __getitem__(self, conj: Conj) -> Nonterminal:
         return self.by_conj[conj]
@@ -119,11 +112,13 @@ class Nonterminals:
         return self.solver.documents[conj[0]] if conj else self.solver.documents.root
 
     def _make(self, conj: Conj) -> Nonterminal:
-        shape, costly = _without_costly_strings(self.solver.shape(conj))
-        nonterminal = Nonterminal(conj, shape, notes=[*shape.notes, *(self._costly_rows(conj) if costly else ())])
-        nonterminal.scalar = self._scalar(shape)
+        shape = self.solver.shape(conj)
+        if not may_hold_text(shape.strings, _WORD_BUDGET):
+            shape = replace(shape, strings=NONE)
+        nonterminal = Nonterminal(conj, shape, notes=[*shape.notes])
+        nonterminal.has_scalar = self._has_scalar(shape)
         place = self._place(conj)
-        if nonterminal.scalar is None and not all(numbers.is_empty() for numbers in shape.numbers):
+        if not nonterminal.has_scalar and not all(numbers.is_empty() for numbers in shape.numbers):
             self.unwritable.append(place)
         for form in shape.arrays:
             settled = propagate_array(form, self.solver.is_empty)
@@ -154,14 +149,6 @@ class Nonterminals:
             self._count_edges(automata, place)
             nonterminal.objects += automata
         return nonterminal
-
-    def _costly_rows(self, conj: Conj) -> Iterator[ReportRow]:
-        """The rows for a conjunction whose strings are wider than required."""
-        reason = "not all enforced: simultaneous counts multiply the states of the engine's lexer"
-        places = [self.solver.documents[abs(literal)] for literal in conj]
-        costly = [(p, k) for p in places if isinstance(p.schema, dict) for k in _ASKING_OF_STRINGS if k in p.schema]
-        for place, keyword in costly or [(self._place(conj), "pattern")]:
-            yield ReportRow(place.pointer, keyword, Outcome.RELAXED, reason)
 
     def values(self, conj: Conj) -> frozenset[Hashable] | None:
         """The values of a conjunction; None unless they are few scalars."""
@@ -213,23 +200,16 @@ class Nonterminals:
         bare = ObjectForm(form.props, form.cells, form.required, late=form.late)
         return [object_automaton(bare, orders[0], 1 << 30)]
 
-    # -- costs, in characters of the shortest text
+    # -- what can be finished
 
-    def _scalar(self, shape: Shape) -> str | None:
-        texts = ["null"] if shape.null else []
-        texts += ["false"] if shape.booleans & 1 else []
-        texts += ["true"] if shape.booleans & 2 else []
-        for numbers in shape.numbers:
-            number = shortest_number(within_digits(numbers))
-            texts += [number] if number is not None else []
-        word = shortest_word(shape.strings)
-        texts += [spell(word)] if word is not None else []
-        return min(texts, key=len, default=None)
+    def _has_scalar(self, shape: Shape) -> bool:
+        """Whether some scalar of the shape can be written."""
+        if shape.null or shape.booleans or shape.strings != NONE:
+            return True
+        return any(has_text(within_digits(numbers)) for numbers in shape.numbers)
 
-    def propagate_costs(self) -> None:
-        """Compute the costs: the least fixed point."""
-        for conj in self.by_conj:
-            self.by_conj[conj].cost = INFINITE
+    def find_ends(self) -> None:
+        """Find which nonterminals can be finished: the least fixed point."""
         todo = deque(reversed(self.order))
         waiting = set(todo)
         while todo:
@@ -237,84 +217,43 @@ class Nonterminals:
             waiting.discard(conj)
             check_deadline()
             nonterminal = self.by_conj[conj]
-            cost = self._cost(nonterminal)
-            if cost < nonterminal.cost:
-                nonterminal.cost = cost
+            ends = nonterminal.has_scalar
+            for automaton in (*nonterminal.arrays, *nonterminal.objects):
+                automaton.ends = self._ends(automaton.nodes)
+                ends = ends or automaton.ends[0]
+            if ends and not nonterminal.ends:
+                nonterminal.ends = True
                 for user in self.users.get(conj, ()):
                     if user not in waiting:
                         waiting.add(user)
                         todo.append(user)
 
-    def _cost(self, nonterminal: Nonterminal) -> int:
-        best = len(nonterminal.scalar) if nonterminal.scalar is not None else INFINITE
-        for automaton in (*nonterminal.arrays, *nonterminal.objects):
-            automaton.costs = self._node_costs(automaton)
-            best = min(best, 2 + automaton.costs[0])
-        return min(best, INFINITE)
-
-    def tail_costs(self, automaton: MemberAutomaton) -> list[int]:
-        """For each node the cost to finish after a written member, a separator before each further one included."""
-        costs = list(automaton.costs)
-        if costs:
-            costs[0] = self._node_cost(automaton.nodes[0], costs, self.comma)
-        return costs
-
-    def _node_costs(self, automaton: MemberAutomaton) -> list[int]:
-        """For each node the cost to finish from there, a separator before each written edge included.
-
-        Node 0 has the cost of the start, without a separator; all others that of a node after a written edge.
-        """
-        nodes = automaton.nodes
-        costs = [INFINITE] * len(nodes)
-        loops = any(to <= i for i, node in enumerate(nodes) for to in node.targets())
+    def _ends(self, nodes: list[MemberNode]) -> list[bool]:
+        """For each node whether the text can be finished from there."""
+        ends = [False] * len(nodes)
         changed = True
-        while changed:  # automata are chains with loops: few rounds suffice, from the end, and one of a chain
+        while changed:  # automata are chains with loops: few rounds suffice, from the end
             changed = False
             for i in range(len(nodes) - 1, -1, -1):
-                cost = self._node_cost(nodes[i], costs, self.comma)
-                if cost < costs[i]:
-                    costs[i], changed = cost, loops
-        if nodes:
-            costs[0] = self._first_cost(nodes, costs)
-        return costs
+                if not ends[i] and self._node_ends(nodes[i], ends):
+                    ends[i] = changed = True
+        return ends
 
-    def _first_cost(self, nodes: list[MemberNode], costs: list[int]) -> int:
-        """The cost of the start; it and the nodes skipped to from it write their first member without a separator."""
-        best, i, after = INFINITE, 0, list(costs)
-        chain: int | None = i
-        seen: set[int] = set()
-        while chain is not None and chain not in seen:
-            seen.add(chain)
-            best = min(best, self._node_cost(nodes[chain], after, 0, skip=False))
-            chain = nodes[chain].skip
-        return best
+    def _node_ends(self, node: MemberNode, ends: list[bool]) -> bool:
+        if node.final or (node.skip is not None and ends[node.skip]):
+            return True
+        runs = node.run[0] if node.run is not None else ()
+        return any(map(self.can_write, runs)) or any(ends[e.target] and self.can_write(e) for e in node.edges)
 
-    def _node_cost(self, node: MemberNode, costs: list[int], separator: int, *, skip: bool = True) -> int:
-        best = 0 if node.final else INFINITE
-        for edge in node.edges:
-            best = min(best, separator + self.edge_cost(edge) + costs[edge.target])
-        if skip and node.skip is not None:
-            best = min(best, costs[node.skip])
-        if node.run is not None:
-            edges, least, _ = node.run
-            each = min(map(self.edge_cost, edges))
-            best = min(best, least * (each + self.comma) - self.comma + separator)
-        return min(best, INFINITE)
+    def can_write(self, edge: MemberEdge) -> bool:
+        """Whether the edge has a member or item that can be finished."""
+        return self.by_conj[edge.value].ends and (edge.keys is None or self._has_key(edge.keys))
 
-    def edge_cost(self, edge: MemberEdge) -> int:
-        """The length of the shortest member or item that the edge can write."""
-        cost = self.by_conj[edge.value].cost
-        key = edge.key if edge.key is not None else edge.keys
-        if key is not None:
-            written = self._key_costs.get(key)
-            cost += self._key_cost(key) if written is None else written
-        return cost if cost < INFINITE else INFINITE
-
-    def _key_cost(self, key: str | Regular) -> int:
-        """The length of a key, or of the shortest key of a language, with what separates it from its value."""
-        word = key if isinstance(key, str) else shortest_word(key)
-        cost = self._key_costs[key] = INFINITE if word is None else len(spell(word)) + self.colon
-        return cost
+    def _has_key(self, keys: Regular) -> bool:
+        known = self._known_keys.get(keys)
+        if known is None:
+            known = self._known_keys[keys] = may_hold_text(keys, _WORD_BUDGET)
+        return known
 
 
 def _check_any_order(form: ObjectForm, place: Place) -> None:
@@ -329,38 +268,10 @@ def _check_any_order(form: ObjectForm, place: Place) -> None:
         raise SchemaError(wrong, pointer=place.pointer, keyword="properties", hint=hint)
 
 
-_ASKING_OF_STRINGS = (
-    "pattern", "format", "minLength", "maxLength", "not", "allOf", "anyOf", "oneOf", "if", "then", "else", "$ref",
-    "$dynamicRef", "$recursiveRef",
-)  # fmt: skip
-
-
-def _without_costly_strings(shape: Shape) -> tuple[Shape, bool]:
-    """The shape with strings that the engine can handle, and whether they are wider for it."""
-    strings = shape.strings
-    if strings.plain:
-        return shape, False
-    if shortest(without_surrogates(strings), _WORD_BUDGET) is UNKNOWN and surely_empty(strings):
-        return replace(shape, strings=NONE), False
-    superset = affordable_superset(strings)
-    return (shape, False) if superset == strings else (replace(shape, strings=superset), True)
-
-
 def _blamed(place: Place) -> list[str]:
     """The keywords of a place that may have required counts of items, directly or by a negation."""
     keywords = [k for k in ("contains", "oneOf", "not", "if", "anyOf", "allOf", "$ref") if k in place.schema]
     return keywords or ["contains"]
-
-
-def shortest_word(term: Regular) -> str | None:
-    """A shortest string of a language that text can spell; a guess by length when the search gives up."""
-    if term == NONE:
-        return None
-    word = shortest(without_surrogates(term), _WORD_BUDGET)
-    if word is UNKNOWN:
-        return "a" * max(1, lengths(term)[0])  # may be empty: the engine's own check decides
-    assert word is None or isinstance(word, str)
-    return word
 
 
 def _at(document: Any, pointer: str) -> Any:
@@ -370,34 +281,30 @@ def _at(document: Any, pointer: str) -> Any:
 
 
 def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
-    """All nonterminals from ``start``, with costs.  Raises `SchemaError` when the start has no value at all."""
+    """All nonterminals from ``start``.  Raises `SchemaError` when the start has no value at all."""
     nonterminals = Nonterminals(solver, spelling, start)
     nonterminals.explore()
-    nonterminals.propagate_costs()
-    if nonterminals[start].cost >= INFINITE and nonterminals.too_few_values:
+    nonterminals.find_ends()
+    if nonterminals[start].ends:
+        return nonterminals
+    if nonterminals.too_few_values:
         raise Unsatisfiable(
             "unsatisfiable: more different items are wanted than there are values",
             pointer=nonterminals.too_few_values[0].pointer,
             keyword="uniqueItems",
             hint="ask for fewer items, or leave out uniqueItems",
         )
-    if nonterminals[start].cost >= INFINITE and nonterminals.unwritable and not solver.is_empty(start):
+    if nonterminals.unwritable and not solver.is_empty(start):
         raise SchemaError(
             f"no number with at most {MAX_DIGITS} digits on each side of the point was found for it",
             pointer=nonterminals.unwritable[0].pointer,
             hint="use bounds and steps that are nearer to 1",
         )
-    if nonterminals[start].cost >= INFINITE:
-        hint = "look for required keys whose schema is false, or bounds that exclude each other"
-        if uses_word_boundaries(solver.documents.root.schema):
-            hint += "; and word boundaries (\\b, \\B) next to letters that are not ASCII are those of ECMA-262 here"
-        elif solver.may_be_wider(start):
-            hint += "; some readings of its patterns, formats or contains may allow values, but not all do"
-        pointer = locate_unsatisfiable(solver, start)
-        lost = unlisted_keys(_at(solver.documents.root.schema, pointer))
-        if lost:
-            hint = (
-                f"{', '.join(map(repr, lost[:3]))} {'is' if len(lost) == 1 else 'are'} required, not among properties"
-            )
-        raise Unsatisfiable("unsatisfiable: no value satisfies it", pointer=pointer, hint=hint)
-    return nonterminals
+    hint = "look for required keys whose schema is false, or bounds that exclude each other"
+    if solver.may_be_wider(start):
+        hint += "; some readings of its patterns, formats or contains may allow values, but not all do"
+    pointer = locate_unsatisfiable(solver, start)
+    lost = unlisted_keys(_at(solver.documents.root.schema, pointer))
+    if lost:
+        hint = f"{', '.join(map(repr, lost[:3]))} {'is' if len(lost) == 1 else 'are'} required, not among properties"
+    raise Unsatisfiable("unsatisfiable: no value satisfies it", pointer=pointer, hint=hint)

@@ -12,7 +12,7 @@ from typing import Any
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.passes.normalise import normalise
 from grammars.json_schema.shapes.shapes import Conj
-from grammars.json_schema.solver.protocol import Solver
+from grammars.json_schema.solver.solver import Solver
 
 __all__ = ["property_order"]
 

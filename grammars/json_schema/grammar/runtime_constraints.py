@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from fractions import Fraction
 
-from grammars.json_schema.grammar.distinct_items import may_run_out
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge
 from grammars.json_schema.grammar.nonterminals import Nonterminal, Nonterminals
-from grammars.json_schema.grammar.scalars import finite_values
-from grammars.json_schema.shapes.numbers import Numbers
+from grammars.json_schema.shapes.numbers import MAX_DIGITS, Numbers
 from grammars.json_schema.shapes.shapes import Conj
 from grammars.limits.schema_limits import check_deadline
-from grammars.regular.finite import finite_words
-from grammars.regular.languages import ALL, NONE, matches, words
+from grammars.regular.languages import ALL, NONE, matches
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.watchers import UniqueNode
 
 __all__ = ["has_free_keys", "has_key_order", "has_long_numbers", "unique_nodes", "unique_rows"]
 
 _MAX_NODES = 2_000
-_MAX_VALUES = 1_000  # more different items in one array do not occur
 
 #: The conjunctions that a value may have to satisfy: one for each branch that it may have been written under.
 _Group = frozenset[Conj]
@@ -47,10 +43,14 @@ def has_key_order(nonterminals: Nonterminals) -> bool:
 def has_long_numbers(nonterminals: Nonterminals) -> bool:
     """Whether there are numbers whose length neither a list nor a pair of bounds limits."""
     return any(
-        numbers.values is None and (numbers.low is None or numbers.high is None or not numbers.integer)
+        numbers.values is None and not (numbers.integer and _is_short(numbers.low) and _is_short(numbers.high))
         for nonterminal in nonterminals.by_conj.values()
         for numbers in nonterminal.shape.numbers
     )
+
+
+def _is_short(bound: Fraction | None) -> bool:
+    return bound is not None and abs(bound) < 10**MAX_DIGITS
 
 
 def unique_rows(
@@ -76,10 +76,10 @@ _MIXED = "another branch allows equal items, and which branch applies is not kno
 
 def _loose(nonterminals: Nonterminals, automaton: MemberAutomaton) -> str:
     """The reason why a watcher cannot keep all items distinct; empty when it can."""
-    items = [nonterminals[edge.value] for node in automaton.nodes for edge in node.all_edges()]
-    if any(item.arrays or item.objects for item in items):
+    items = set(automaton.values())
+    if any(nonterminals[item].arrays or nonterminals[item].objects for item in items):
         return "items that are arrays or objects are compared after generation only"
-    if may_run_out(automaton, nonterminals.values):
+    if len(items) > 1 and any(map(nonterminals.values, items)):  # where all have the same, the watcher counts them
         return "some items have so few values that all may be used up by earlier items"
     return ""
 
@@ -200,20 +200,12 @@ def _is_tight(nonterminal: Nonterminal) -> bool:
     return shape.strings not in (NONE, ALL)
 
 
-def _with_listed_strings(nonterminal: Nonterminal) -> Nonterminal:
-    """The nonterminal with its strings listed, if they are few."""
-    listed = finite_words(nonterminal.shape.strings, _MAX_VALUES)
-    return (
-        nonterminal if listed is None else replace(nonterminal, shape=replace(nonterminal.shape, strings=words(listed)))
-    )
-
-
 def _count_values(nonterminals: Nonterminals, group: set[Conj]) -> int:
     """The number of different scalars; 0 where they are not counted."""
     distinct: set[object] = set()
     for conj in group:
-        values = finite_values(_with_listed_strings(nonterminals[conj]))
+        values = nonterminals.values(conj)
         if values is None:
             return 0
-        distinct.update(values)
+        distinct |= values
     return len(distinct)

@@ -13,7 +13,7 @@ from grammars.json_schema.shapes.numbers import (
     ANY_NUMBER,
     MAX_DIGITS,
     Numbers,
-    as_doubles,
+    is_double,
     spellings,
     tightened,
     within_digits,
@@ -45,8 +45,8 @@ def scalar_nodes(shape: Shape, most: int, *, compared: bool) -> tuple[list[Node]
     out += [_FALSE] if shape.booleans & 1 else []
     out += [_TRUE] if shape.booleans & 2 else []
     for numbers in shape.numbers:
-        nodes = (_number_node(part, notes, most) for part in as_doubles(numbers))
-        out += [node for node in nodes if node is not None]
+        node = _number_node(_whole_if_blurred(numbers, notes), notes, most)
+        out += [node] if node is not None else []
     if shape.strings != NONE:
         out.append(lexeme(shape.strings) if compared else written(shape.strings))
     return out, notes
@@ -67,15 +67,9 @@ def _listed(values: Iterable[tuple[Fraction, str]]) -> Node:
 def _number_node(numbers: Numbers, notes: list[Note], most: int) -> Node | None:
     if numbers in (ANY_NUMBER, _WHOLE):
         return _any_number(most, whole=numbers == _WHOLE)
-    named, reachable = _edge(numbers), within_digits(numbers)
-    if numbers.integer and _is_cut(numbers):
-        reason = f"integers are written with at most {MAX_DIGITS} digits"
-        notes.append((Outcome.NARROWED, (), named, reason))
-    if reachable.values is not None and numbers.values is None:
-        reason = "beyond the range of numbers without exponent, only the bound itself is written"
-        notes.append((Outcome.NARROWED, (), named, reason))
-    near = _without_far_steps(reachable.listed(), notes)
-    numbers = _without_far_points(tightened(near).listed(), notes)
+    named = _edge(numbers)
+    near = _without_far_steps(within_digits(numbers).listed(), notes)
+    numbers = tightened(near).listed()
     if numbers.is_empty():
         return None
     if numbers.values is not None:
@@ -103,14 +97,6 @@ def _number_node(numbers: Numbers, notes: list[Note], most: int) -> Node | None:
     return Lexeme("number", parts[0] if len(parts) == 1 else And(tuple(parts)))
 
 
-def _is_cut(numbers: Numbers) -> bool:
-    """Whether there are bounds on both sides and one is beyond the digits of a text (an open side has a row anyway)."""
-    top = 10**MAX_DIGITS
-    if numbers.low is None or numbers.high is None:
-        return False
-    return bool(numbers.low <= -top < numbers.high or numbers.low < top <= numbers.high)
-
-
 def _without_far_steps(numbers: Numbers, notes: list[Note]) -> Numbers:
     """The set without steps so large that the digits of a text reach no multiple except 0."""
     if numbers.values is not None or all(step < 10 ** (MAX_DIGITS - 1) for step in (*numbers.steps, numbers.step or 0)):
@@ -119,16 +105,21 @@ def _without_far_steps(numbers: Numbers, notes: list[Note]) -> Numbers:
     return replace(numbers, steps=())
 
 
-def _without_far_points(numbers: Numbers, notes: list[Note]) -> Numbers:
-    """The set, as integers if its step is so large that short texts with a point reach no multiple."""
-    step = numbers.step
-    if numbers.integer is not None or numbers.values is not None or step is None:
+def _whole_if_blurred(numbers: Numbers, notes: list[Note]) -> Numbers:
+    """The set, as integers if readers that keep doubles could find a text with a point or exponent outside it.
+
+    A closed bound that is a double itself is safe: rounding keeps the order.
+    """
+    if numbers.integer is not None or numbers.values is not None:
         return numbers
-    if step.denominator != 1 or step < FARTHEST:
+    bounds = ((numbers.low, numbers.low_open), (numbers.high, numbers.high_open))
+    blurred = [*numbers.excluded, *(b for b, is_open in bounds if b is not None and (is_open or not is_double(b)))]
+    steps = [step for step in numbers.steps if step.denominator == 1]
+    if all(abs(value) < FARTHEST for value in (*blurred, *steps)):
         return numbers
-    reason = "multiples beyond 15 digits are written without point and exponent"
-    notes.append((Outcome.NARROWED, numbers.steps_at, "multipleOf", reason))
-    return tightened(replace(numbers, integer=True)).listed()
+    reason = "beyond 13 digits, numbers are written without point and exponent"
+    notes.append((Outcome.NARROWED, numbers.steps_at, _edge(numbers), reason))
+    return replace(numbers, integer=True)
 
 
 def _edge(numbers: Numbers) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grammars.json_schema.shapes.shapes import Conj, Shape
-from grammars.json_schema.solver.protocol import Solver
+from grammars.json_schema.solver.solver import Solver
 
 __all__ = ["locate_unsatisfiable"]
 

@@ -14,7 +14,6 @@ from grammars.values.report import Outcome, ReportRow
 __all__ = ["KEYWORDS", "allow", "countable", "deny", "upper_bound"]
 
 _COUNTED = 2**31 - 1
-_CONTAINS_EVALUATES = 9  # the order of draft 2020-12
 
 KEYWORDS = ("prefixItems", "items", "contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems")
 
@@ -22,15 +21,10 @@ Child = Callable[..., Conj | None]
 
 
 def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | None:
-    """The arrays that satisfy the keywords; None when the keywords contradict each other.
-
-    ``contains`` evaluates no items in draft 2019-09, but does for validators.
-    """
+    """The arrays that satisfy the keywords; None when the keywords contradict each other."""
     prefix = tuple(child(place, s, "prefixItems", i) for i, s in enumerate(schema.get("prefixItems", ())))
     other_items = child(place, schema["items"], "items") if "items" in schema else TRUE
     counts: tuple[Count, ...] = ()
-    contained: tuple[Conj, ...] = ()
-    is_ignored = False
     if "contains" in schema:
         item = child(place, schema["contains"], "contains")
         least, most = schema.get("minContains", 1), upper_bound(schema, "maxContains")
@@ -39,8 +33,6 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | 
                 return None
         else:
             counts = (Count(item, least, most),) if least or most is not None else ()
-            is_ignored = place.dialect.order < _CONTAINS_EVALUATES
-            contained = () if is_ignored else (item,)
     return ArrayForm(
         prefix,
         other_items,
@@ -48,7 +40,7 @@ def allow(schema: Mapping[str, Any], place: Place, child: Child) -> ArrayForm | 
         upper_bound(schema, "maxItems"),
         counts,
         (place.number,) if schema.get("uniqueItems") else (),
-        Evaluated(items=len(prefix), contains=contained, every_item="items" in schema, ignored_contains=is_ignored),
+        Evaluated(items=len(prefix), contains="contains" in schema, every_item="items" in schema),
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.keywords.arrays import Child, countable, negation, upper_bound
-from grammars.json_schema.keywords.text import pattern_language, pattern_reading_rows, pattern_readings
+from grammars.json_schema.keywords.text import pattern_language, pattern_reading_rows
 from grammars.json_schema.shapes.shapes import (
     TRUE,
     Clause,
@@ -22,8 +22,8 @@ from grammars.json_schema.shapes.shapes import (
     lacks,
     some,
 )
-from grammars.regular.json_strings import without_surrogates
-from grammars.regular.languages import ALL, NONE, Regular, alt, disjoint, inter, matches, neg, surely_empty, words
+from grammars.regular.json_strings import may_hold_text
+from grammars.regular.languages import NONE, Regular, alt, disjoint, inter, matches, neg, words
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
@@ -51,6 +51,9 @@ StringsOf = Callable[[Conj], Regular]
 
 ObjectCells = tuple[tuple[Regular, Conj], ...]
 
+#: The keys that match a pattern, and the condition on their values.
+KeyPattern: TypeAlias = tuple[Regular, Conj | None]
+
 
 def allow(
     schema: Mapping[str, Any],
@@ -71,26 +74,24 @@ def allow(
         if extra != TRUE:
             notes.append(ReportRow(place.pointer, _ADDITIONAL, Outcome.RELAXED, _NOT_ADDITIONAL))
         extra = TRUE  # a key that matches the unknown pattern is not additional
-    cells = (*cut_into_cells(readable, extra), *_disputed_cells(readable, extra, documents, props))
+    cells = cut_into_cells(readable, extra)
     for key, conj in props.items():
-        for pattern in readable:
-            if matches(pattern.maybe, key):
-                conj = conjoin(conj, pattern.value)
+        for language, value in readable:
+            if matches(language, key):
+                conj = conjoin(conj, value)
         props[key] = conj
     if "propertyNames" in schema:
         legal = child(place, schema["propertyNames"], "propertyNames")
-        language = NONE if legal is None else strings_of(legal)
-        props = {k: v if matches(language, k) else None for k, v in props.items()}
-        if language.op == "words" and len(language.args) <= _FEW_NAMES:
-            props.update(
-                {key: cell_value(cells, key) for key in _ordered(language, legal, documents) if key not in props}
-            )
+        names = NONE if legal is None else strings_of(legal)
+        props = {k: v if matches(names, k) else None for k, v in props.items()}
+        if names.op == "words" and len(names.args) <= _FEW_NAMES:
+            props.update({key: cell_value(cells, key) for key in _ordered(names, legal, documents) if key not in props})
             cells = ()
         else:
-            cells = _restrict(cells, language)
+            cells = _restrict(cells, names)
     evaluated = Evaluated(
         frozenset(schema.get("properties", ())),
-        tuple(pattern.surely for pattern in readable),
+        tuple(language for language, _ in readable),
         _ADDITIONAL in schema,
         unknown_keys=len(readable) < len(patterns),
     )
@@ -130,44 +131,29 @@ def _dependencies(schema: Mapping[str, Any]) -> list[Clause]:
     ]
 
 
-class KeyPattern(NamedTuple):
-    """A pattern of keys: those that match for every reader (``surely``) and for some (``maybe``), and their values'
-    condition.
-
-    ECMA-262 and validators disagree on the keys in between (see `pattern_readings`).
-    """
-
-    surely: Regular
-    maybe: Regular
-    value: Conj | None
-
-
 def _patterns(
     schema: Mapping[str, Any], place: Place, documents: Documents, child: Child, notes: list[ReportRow]
 ) -> list[KeyPattern | None]:
-    """The patterns of ``patternProperties``; None for one whose language is not known."""
+    """The patterns of ``patternProperties`` with the condition on their values; None for one that is not understood."""
     out: list[KeyPattern | None] = []
     for pattern, sub in schema.get("patternProperties", {}).items():
-        is_readable = pattern_language(pattern, "patternProperties", place, documents, notes) is not None
+        language = pattern_language(pattern, "patternProperties", place, documents, notes)
         value = child(place, sub, "patternProperties", pattern)
-        out.append(KeyPattern(*pattern_readings(pattern), value) if is_readable else None)
-        if is_readable:
-            closing = (word for word in (_ADDITIONAL, "unevaluatedProperties") if word in schema)
-            notes.extend(row for word in closing for row in pattern_reading_rows(pattern, word, place))
+        out.append(None if language is None else (language, value))
+        if language is not None:  # a key may match here and be additional for others, or the other way round
+            words_for_keys = [w for w in (_ADDITIONAL, "unevaluatedProperties", "patternProperties") if w in schema]
+            notes += [row for w in words_for_keys for row in pattern_reading_rows(pattern, w, place, negated=True)]
     return out
 
 
 def cut_into_cells(patterns: list[KeyPattern], extra: Conj | None) -> ObjectCells:
-    """All keys cut into cells by the patterns that they match; keys that match none get ``extra``.
-
-    Keys on which readers of a pattern disagree are in no cell, see `_disputed_cells`.
-    """
+    """All keys cut into cells by the patterns that they match; keys that match none get ``extra``."""
     cells: list[tuple[Regular, Conj | None]] = []
     cuts = 0
-    for number, (surely, maybe, value) in enumerate(patterns):
-        key_set, cut = surely, []
+    for language, value in patterns:
+        key_set, cut = language, []
         for cell, conj in cells:
-            if disjoint(cell, maybe):
+            if disjoint(cell, language):
                 cut.append((cell, conj))
                 continue
             cuts += 1
@@ -177,51 +163,21 @@ def cut_into_cells(patterns: list[KeyPattern], extra: Conj | None) -> ObjectCell
                     keyword="patternProperties",
                     hint="use patterns that exclude each other",
                 )
-            inside, outside = inter(cell, surely), inter(cell, neg(maybe))
-            cut += [(inside, conjoin(conj, value))] if may_hold_keys(inside) else []
-            cut += [(outside, conj)] if may_hold_keys(outside) else []
+            inside, outside = inter(cell, language), inter(cell, neg(language))
+            cut += [(inside, conjoin(conj, value))] if may_hold_text(inside) else []
+            cut += [(outside, conj)] if may_hold_text(outside) else []
             key_set = inter(key_set, neg(cell))
-        for before in patterns[:number]:
-            if before.surely is not before.maybe:
-                key_set = inter(key_set, neg(before.maybe))
-        cells = [*cut, (key_set, value)] if may_hold_keys(key_set) else cut
-    other_keys = neg(alt(*(pattern.maybe for pattern in patterns)))
-    if extra is not None and may_hold_keys(other_keys):
+        cells = [*cut, (key_set, value)] if may_hold_text(key_set) else cut
+    other_keys = neg(alt(*(language for language, _ in patterns)))
+    if extra is not None and may_hold_text(other_keys):
         cells.append((other_keys, extra))
     return tuple((cell, conj) for cell, conj in cells if conj is not None)
-
-
-def _disputed_cells(
-    patterns: list[KeyPattern], extra: Conj | None, documents: Documents, props: Mapping[str, Any]
-) -> Iterator[tuple[Regular, Conj]]:
-    """ObjectCells of those keys on which readers of a pattern disagree and that the schema asks for by name.
-
-    Their values satisfy the condition of each possible reading: that of the pattern and that of additional keys.
-    """
-    unsure = [pattern for pattern in patterns if pattern.surely is not pattern.maybe]
-    if extra is None or not unsure:
-        return
-    keys: dict[Conj, list[str]] = {}
-    for key in sorted(documents.required_keys.difference(props)):
-        if not any(matches(p.maybe, key) and not matches(p.surely, key) for p in unsure):
-            continue
-        value: Conj | None = extra
-        for pattern in patterns:
-            value = conjoin(value, pattern.value) if matches(pattern.maybe, key) else value
-        if value is not None:
-            keys.setdefault(value, []).append(key)
-    yield from ((words(strings_of), value) for value, strings_of in keys.items())
-
-
-def may_hold_keys(language: Regular, budget: int = 400) -> bool:
-    """False only when surely no key of the language can be written."""
-    return language == ALL or not surely_empty(without_surrogates(language), budget)
 
 
 def _restrict(cells: ObjectCells, language: Regular) -> ObjectCells:
     """The cells cut down to the keys of ``language``."""
     cut = ((inter(cell, language), conj) for cell, conj in cells)
-    return tuple((cell, conj) for cell, conj in cut if may_hold_keys(cell))
+    return tuple((cell, conj) for cell, conj in cut if may_hold_text(cell))
 
 
 def cell_value(cells: ObjectCells, key: str) -> Conj | None:
@@ -250,13 +206,13 @@ def deny(
     readable = [pattern for pattern in patterns if pattern is not None]
     if len(readable) < len(patterns):
         return ObjectForm()  # any object may break a pattern that is not understood
-    for pattern in readable:
-        broken = negation(pattern.value)
-        facts += [some(pattern.surely, broken)] if broken is not None else []
+    for language, value in readable:
+        broken = negation(value)
+        facts += [some(language, broken)] if broken is not None else []
     if _ADDITIONAL in schema:
         broken = negation(child(place, schema[_ADDITIONAL], _ADDITIONAL))
         if broken is not None:
-            others = (pattern.maybe for pattern in readable)
+            others = (language for language, _ in readable)
             facts.append(some(neg(alt(words(properties), *others)), broken))
     if "propertyNames" in schema:
         broken = negation(child(place, schema["propertyNames"], "propertyNames"))

@@ -8,27 +8,9 @@ from typing import Any
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.document.string_formats import FORMATS, later_format_reason, unknown_format_reason
-from grammars.regular.languages import (
-    ALL,
-    ANY,
-    NONE,
-    Regular,
-    disjoint,
-    inter,
-    lru_cache_in_budget,
-    neg,
-    rep,
-)
-from grammars.regular.lexer_cost import affordable_superset, expanded_size, floating_counts, is_costly
-from grammars.regular.syntax.character_classes import has_disputed_classes
-from grammars.regular.syntax.ecma import (
-    InvalidPattern,
-    NotRegular,
-    has_disputed_boundaries,
-    has_disputed_boundary_matches,
-    language,
-)
-from grammars.regular.syntax.ecma_parser import has_disputed_case
+from grammars.regular.languages import ALL, ANY, NONE, Regular, inter, neg, rep
+from grammars.regular.lexer_cost import expanded_size, is_costly
+from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, disputed, language, may_match_less
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
@@ -38,7 +20,6 @@ __all__ = [
     "deny",
     "pattern_language",
     "pattern_reading_rows",
-    "pattern_readings",
     "unknown_format_rows",
 ]
 
@@ -87,10 +68,9 @@ def _parts(
     if "minLength" in schema or "maxLength" in schema:
         parts.append(_length(schema, place, documents))
     if "pattern" in schema:
-        parts.append(pattern_language(schema["pattern"], "pattern", place, documents, notes, wide=negated))
+        parts.append(pattern_language(schema["pattern"], "pattern", place, documents, notes, negated=negated))
     if "format" in schema:
-        siblings = inter(*(part for part in parts if part is not None))
-        format_language = _format(schema["format"], place, documents, notes, negated, siblings)
+        format_language = _format(schema["format"], place, notes, negated)
         parts += [format_language] if format_language is not None else []
     return parts
 
@@ -119,13 +99,13 @@ def pattern_language(
     documents: Documents,
     notes: list[ReportRow],
     *,
-    wide: bool | None = None,
+    negated: bool = False,
 ) -> Regular | None:
-    """The strings in which a pattern matches (``wide``: see `language`); None, with a note, if that is not regular."""
+    """The strings in which a pattern matches, for every reader (``negated``: for some); None, with a note, if that is
+    not regular.
+    """
     try:
-        matched = ends = language(pattern, wide)
-        if "$" in pattern and wide is not None:
-            ends = language(pattern, wide, final_newline=False)
+        matched = language(pattern, negated=negated)
     except InvalidPattern as error:
         raise SchemaError(
             f"the pattern {_shown(pattern)} is not a regular expression: {error}",
@@ -145,80 +125,38 @@ def pattern_language(
             keyword=keyword,
             hint="use smaller repeats",
         )
-    # with floating counts the additional ends would multiply the lexer's states
-    accepts_final_newline = matched != ends and not any(floating_counts(ends))
-    row = _NEWLINE if accepts_final_newline else _END if matched != ends else None
-    matched = matched if accepts_final_newline else ends
-    written = neg(matched) if wide else matched
-    affordable = ALL if is_costly(written) else affordable_superset(written)
-    if affordable not in (written, NONE):
+    if is_costly(neg(matched) if negated else matched):
         reason = "not enforced: its counted repeats overlap with their neighbours, which multiplies the lexer's states"
-        keep_weaker = not wide and affordable != ALL and affordable.plain  # others may still be too costly
-        reason = f"not all {reason[4:]}" if keep_weaker else reason
         notes.append(ReportRow(place.pointer, keyword, Outcome.RELAXED, reason))
-        if not keep_weaker:
-            return None
-    elif row is not None:
-        notes.append(ReportRow(place.pointer, keyword, *row))
-    notes.extend(pattern_reading_rows(pattern, keyword, place))
-    return matched if affordable == NONE or wide else affordable
+        return None
+    if "$" in pattern and (negated or "(?!" in pattern or "(?<!" in pattern):
+        notes.append(ReportRow(place.pointer, keyword, Outcome.NARROWED, _NEWLINE))
+    notes.extend(pattern_reading_rows(pattern, keyword, place, negated=negated))
+    return matched
 
 
-def pattern_reading_rows(pattern: str, keyword: str, place: Place) -> Iterator[ReportRow]:
-    """Rows for a pattern that readers interpret differently.  Raises `NotRegular`.
-
-    Word boundaries are both wider and narrower than in validators; otherwise only strings that all readers accept are
-    written.
-    """
-    if has_disputed_boundaries(pattern):
-        yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _BOUNDARIES)
-    if has_disputed_boundary_matches(pattern):
-        yield ReportRow(place.pointer, keyword, Outcome.RELAXED, _BOUNDARIES)
-    if has_disputed_classes(pattern):
-        yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _DISPUTED)
-    if has_disputed_case(pattern):
-        yield ReportRow(place.pointer, keyword, Outcome.NARROWED, _CASE)
+def pattern_reading_rows(pattern: str, keyword: str, place: Place, *, negated: bool) -> Iterator[ReportRow]:
+    """Rows for a pattern that validators may read otherwise."""
+    reason = disputed(pattern)
+    if reason:
+        yield ReportRow(place.pointer, keyword, Outcome.NARROWED, reason)
+        if negated or may_match_less(pattern):
+            yield ReportRow(place.pointer, keyword, Outcome.RELAXED, reason)
 
 
-@lru_cache_in_budget(4_096)
-def pattern_readings(pattern: str) -> tuple[Regular, Regular]:
-    """The strings in which every reader of a pattern finds a match, and those in which any does (see `language`).
-
-    For keys: none is meant to end with a newline, so ``$`` matches only at the end, as in ECMA-262.  Raises
-    `InvalidPattern` or `NotRegular`.
-    """
-    sure, maybe = (language(pattern, wide, final_newline=False) for wide in (False, True))
-    if sure == maybe or disjoint(maybe, neg(sure)):
-        sure = maybe = language(pattern)
-    return sure, maybe
+_NEWLINE = "where it is forbidden, `$` also matches before a final newline, as in Python's validator"
 
 
-_NEWLINE = (
-    Outcome.NARROWED,
-    "negated, `$` also matches before a final newline, as in Python's validator",
-)
-_END = (
-    Outcome.EXACT,
-    "negated, `$` matches at the end only, as in ECMA-262: in Python's validator also before a final newline",
-)
-_BOUNDARIES = "word boundaries are those of ECMA-262, by ASCII letters: validators know other letters too"
-_DISPUTED = "together with look-around \\w, \\d and \\s leave out the characters that Unicode adds or removes"
-_CASE = "letters that not all readers fold alike (i and the Turkish ones) are alike only where that forbids them"
-
-
-def _format(
-    name: str, place: Place, documents: Documents, notes: list[ReportRow], negated: bool, siblings: Regular
-) -> Regular | None:
-    """The language of a format, None if it requires nothing; ``siblings``: the language of the other keywords."""
+def _format(name: str, place: Place, notes: list[ReportRow], negated: bool) -> Regular | None:
+    """The language of a format, None if it requires nothing."""
     source = FORMATS.get(name)
     if source is None:
         return None
     early = later_format_reason(name, place.dialect)
-    documents.met_later_format = documents.met_later_format or bool(early)
-    if early and (negated or not documents.enforce_later_formats or disjoint(source.language, siblings)):
+    if early and negated:
         reason = f"{place.dialect.name} has no such format: an annotation, not enforced here"
         notes.append(ReportRow(place.pointer, "format", Outcome.EXACT, reason))
-        return None  # as an annotation it can be neither broken nor contradicted
+        return None  # as an annotation it cannot be broken
     reason = source.outer_reason if negated else source.reason
     notes.extend(ReportRow(place.pointer, "format", Outcome.NARROWED, why) for why in (early, reason) if why)
     return source.outer_language if negated else source.language

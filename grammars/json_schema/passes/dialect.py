@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.json_schema.document.dialects import Dialect, dialect_of
 from grammars.json_schema.document.places import Place, is_nullable_wrapped
 from grammars.json_schema.document.reader_differences import (
     disputed_keywords,
     has_ignored_dialect,
     ignored_dialect_reason,
     ignored_dialects,
-    stricter_keywords,
 )
 from grammars.json_schema.passes.kinds import CHECKS
 from grammars.values.report import Outcome, ReportRow
@@ -21,7 +19,6 @@ __all__ = [
     "drop_later_keywords",
     "drop_ref_siblings",
     "exclusive_flags",
-    "ignored_ref_siblings",
     "note_ignored_dialect",
     "nullable",
     "positional_items",
@@ -33,8 +30,9 @@ def note_ignored_dialect(schema: dict[str, Any], place: Place, rows: list[Report
     """Report a ``$schema`` outside the root of a resource: we do not honour it, some validators do."""
     if has_ignored_dialect(place):
         rows.append(ReportRow(place.pointer, "$schema", Outcome.NARROWED, ignored_dialect_reason(place.dialect)))
-        words = stricter_keywords(schema, dialect_of(schema), place.dialect)
-        rows += [ReportRow(place.pointer, w, Outcome.RELAXED, "requires less" + _OTHERWISE) for w in words]
+        words = ("contains", "items", "unevaluatedItems") if "prefixItems" in schema else ("contains",)
+        reason = "may require less" + _OTHERWISE
+        rows += [ReportRow(place.pointer, word, Outcome.RELAXED, reason) for word in words if word in schema]
     return schema
 
 
@@ -42,18 +40,11 @@ def drop_ref_siblings(schema: dict[str, Any], place: Place, rows: list[ReportRow
     """Drop the keywords next to ``$ref``, which drafts up to 7 ignore."""
     if "$ref" not in schema or not place.dialect.ref_ignores_siblings or len(schema) == 1:
         return schema
-    ignored = ignored_ref_siblings(schema, place.dialect)
-    if ignored:
-        is_doubted = not all(dialect.ref_ignores_siblings for dialect in ignored_dialects(place))
-        outcome, doubt = (Outcome.RELAXED, _OTHERWISE) if is_doubted else (Outcome.EXACT, "")
-        rows += [ReportRow(place.pointer, keyword, outcome, reason + doubt) for keyword, reason in ignored]
+    is_doubted = not all(dialect.ref_ignores_siblings for dialect in ignored_dialects(place))
+    outcome, doubt = (Outcome.RELAXED, _OTHERWISE) if is_doubted else (Outcome.EXACT, "")
+    reason = f"ignored: {place.dialect.name} ignores keywords next to $ref{doubt}"
+    rows += [ReportRow(place.pointer, word, outcome, reason) for word in schema if word in CHECKS and word != "$ref"]
     return {"$ref": schema["$ref"]}
-
-
-def ignored_ref_siblings(schema: Mapping[str, Any], dialect: Dialect) -> list[tuple[str, str]]:
-    """Return the ignored keywords next to a ``$ref``, each with the reason for the report."""
-    reason = f"ignored: {dialect.name} ignores keywords next to $ref"
-    return [(keyword, reason) for keyword in schema if keyword in CHECKS and keyword != "$ref"]
 
 
 _OTHERWISE = ", though a $schema next to or around it says otherwise"

@@ -9,7 +9,7 @@ from grammars.json_schema.document.places import Place
 from grammars.values.report import ReportRow
 from special_tokens.errors import SchemaError, shown
 
-__all__ = ["CHECKS", "TYPES", "TYPES_OF", "check_kinds", "is_schema"]
+__all__ = ["CHECKS", "TYPES", "check_kinds", "is_schema"]
 
 _SCHEMA_KINDS = {dict, bool}
 _TEXT_KINDS = {str}
@@ -62,17 +62,6 @@ def _is_type(value: Any) -> bool:
 def _are_dependencies(value: Any) -> bool:
     return isinstance(value, dict) and all(is_schema(v) or _are_names(v) or _is_text(v) for v in value.values())
 
-
-#: The types of JSON Schema that a value of a Python type has.
-TYPES_OF: Mapping[type, tuple[str, ...]] = {
-    type(None): ("null",),
-    bool: ("boolean",),
-    int: ("integer", "number"),
-    float: ("number",),
-    str: ("string",),
-    list: ("array",),
-    dict: ("object",),
-}
 
 _Check = tuple[Callable[[Any], bool], str]
 _NUMBER: _Check = (_is_number, "a number")

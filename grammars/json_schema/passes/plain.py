@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from grammars.json_schema.document.places import Place
+from grammars.json_schema.shapes.equality_keys import EqualityKeys
 from grammars.limits.schema_limits import DEFAULT_LIMITS
 from grammars.values.report import ReportRow
 from special_tokens.errors import SchemaError
@@ -42,20 +43,10 @@ def constants(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> di
     if "const" not in schema:
         return schema
     out = {k: v for k, v in schema.items() if k not in ("const", "enum")}
-    both = "enum" in schema and not any(equal(v, schema["const"]) for v in schema["enum"])
-    out["enum"] = [] if both else [schema["const"]]
+    keys = EqualityKeys()
+    is_listed = "enum" not in schema or keys(schema["const"]) in map(keys, schema["enum"])
+    out["enum"] = [schema["const"]] if is_listed else []
     return out
-
-
-def equal(one: Any, two: Any) -> bool:
-    """Whether two JSON values are equal in JSON Schema (1 and 1.0 are, 1 and true are not)."""
-    if isinstance(one, bool) or isinstance(two, bool):
-        return one is two
-    if isinstance(one, dict) and isinstance(two, dict):
-        return one.keys() == two.keys() and all(equal(v, two[k]) for k, v in one.items())
-    if isinstance(one, list) and isinstance(two, list):
-        return len(one) == len(two) and all(map(equal, one, two))
-    return bool(one == two)
 
 
 def drop_no_ops(schema: dict[str, Any], place: Place, rows: list[ReportRow]) -> dict[str, Any]:

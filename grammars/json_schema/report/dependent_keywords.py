@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from grammars.json_schema.document.places import OLDER_KEYWORDS, written_keyword
-from grammars.json_schema.solver.protocol import Solver
+from grammars.json_schema.solver.solver import Solver
 from grammars.limits.schema_limits import check_deadline
 from grammars.values.json_pointer import step_into, unescaped
 from grammars.values.report import Outcome, ReportRow
@@ -20,10 +20,6 @@ __all__ = ["as_written", "dependent_rows"]
 
 #: Keywords for which a validator does not say what inside them is invalid.
 _OPAQUE = frozenset(("not", "if", "oneOf", "contains", "unevaluatedProperties", "unevaluatedItems"))
-#: Keywords that hold one schema, a list of them, or several by name.
-_SINGLE = _OPAQUE | {"then", "else", "propertyNames", "additionalProperties", "additionalItems"}
-_LISTED = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
-_NAMED = frozenset(("properties", "patternProperties", "dependentSchemas", "dependencies"))
 
 _KEYS, _ITEMS = ("unevaluatedProperties",), ("unevaluatedItems",)
 #: Siblings that may be invalid when a part inside a keyword is: what it evaluates is not evaluated then.
@@ -60,13 +56,12 @@ def dependent_rows(solver: Solver, rows: Iterable[ReportRow]) -> Iterator[Report
     for pointer in todo:
         check_deadline()
         for holder, keyword in compiled.around(pointer):
-            if keyword is None:
-                for place in compiled.references.get(holder, ()):
-                    yield from compiled.rows(place, _INVALID_WITH["$ref"])
-                    if place not in seen:
-                        seen.add(place)
-                        todo.append(place)
-            elif (holder, keyword) not in done:
+            for place in compiled.references.get(holder, ()):
+                yield from compiled.rows(place, _INVALID_WITH["$ref"])
+                if place not in seen:
+                    seen.add(place)
+                    todo.append(place)
+            if keyword in compiled.words.get(holder, ()) and (holder, keyword) not in done:
                 done.add((holder, keyword))
                 if keyword in _OPAQUE:
                     yield ReportRow(holder, keyword, Outcome.RELAXED, _REASON)
@@ -81,66 +76,24 @@ class _CompiledSchemas:
         self.references: dict[str, list[str]] = {}  # the places that refer to a schema
         for (at, _), target in solver.targets():
             self.references.setdefault(target.pointer, []).append(documents[at].pointer)
-        wanted = frozenset(word for words in _INVALID_WITH.values() for word in words)
         schemas = [p for p in documents.places if p is not None and isinstance(p.schema, dict)]
-        self.words = {p.pointer: words for p in schemas if (words := wanted & p.schema.keys() - p.dialect.unknown)}
-        self.schemas: dict[str, bool] = {}  # for places around relaxed ones: whether a schema may begin there
+        self.words = {p.pointer: p.schema.keys() - p.dialect.unknown for p in schemas}
+        self.seen: set[str] = set()
 
     def rows(self, pointer: str, words: Iterable[str]) -> Iterator[ReportRow]:
         """Rows for those of ``words`` that occur in the schema there."""
         there = self.words.get(pointer, ())
         return (ReportRow(pointer, word, Outcome.RELAXED, _REASON) for word in words if word in there)
 
-    def around(self, pointer: str) -> list[tuple[str, str | None]]:
-        """The surroundings of a place that were not returned before, outermost first: each place on the way to it, with
-        None, and each schema on the way with the keyword that leads on.
-
-        A word may be a keyword on the way from the root of the document and a name on the way from the target of a
-        reference.
-        """
-        way: list[tuple[str, str, str]] = []  # from inside out: a place, and the two steps from there
-        step = next_step = ""
-        is_known = False
-        for at in _ends(pointer):
-            place = pointer[:at]
-            way.append((place, step, next_step))
-            if is_known:
-                break  # this one again: where its keyword leads depends on two steps
-            is_known = place in self.schemas
-            next_step, step = step, place.rpartition("/")[2]
-        neighbours: list[tuple[str, str | None]] = []
-        for place, step, next_step in reversed(way):
-            if place not in self.schemas:
-                self.schemas[place] = self._is_schema(place)
-                neighbours.append((place, None))
-            if self.schemas[place] and _width(step, next_step):
-                neighbours.append((place, step))
-        return neighbours
-
-    def _is_schema(self, place: str) -> bool:
-        """Whether a schema may begin there, given the places around it."""
-        outer, slash, last = place.rpartition("/")
-        if not slash or outer not in self.schemas or place in self.references:
-            return True
-        outermost, slash, word = outer.rpartition("/")
-        by_word = self.schemas[outer] and _width(last, "") == 1
-        return by_word or (bool(slash) and self.schemas.get(outermost, False) and _width(word, last) == 2)
-
-
-def _width(keyword: str, inner: str) -> int:
-    """Steps from a schema by a keyword to the next schema; 0 if the value is a schema only by a reference."""
-    if keyword in _NAMED or (keyword in _LISTED and inner.isdigit()):
-        return 2
-    return 1 if keyword in _SINGLE or keyword == "items" else 0
-
-
-def _ends(pointer: str) -> Iterator[int]:
-    """The lengths of the pointers of a place and of all around it, each a prefix of it; the document's last."""
-    at, base = len(pointer), pointer.find("#") + 1 if pointer[:1] != "/" else 0
-    while at > base:
-        yield at
-        at = max(pointer.rfind("/", base, at), base)
-    yield base
+    def around(self, pointer: str) -> Iterator[tuple[str, str]]:
+        """A place and those around it, up to one that was asked for before, each with the step that leads on."""
+        base, step = 0 if pointer[:1] == "/" else pointer.find("#") + 1, ""
+        while True:
+            yield pointer, step
+            if pointer in self.seen or len(pointer) <= base:
+                return
+            self.seen.add(pointer)
+            pointer, _, step = pointer.rpartition("/")
 
 
 def as_written(row: ReportRow, root: Any) -> ReportRow:

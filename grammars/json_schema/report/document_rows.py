@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
-from itertools import chain
 from typing import Any
 
 from grammars.json_schema.document.dialects import Dialect, is_metaschema_uri
 from grammars.json_schema.document.string_formats import FORMATS
-from grammars.regular.syntax.character_classes import has_disputed_classes
-from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, has_disputed_boundaries
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["ESCAPES", "ESCAPES_IN_KEYS", "KEY_ORDER", "document_rows", "patterns_of", "uses_word_boundaries"]
+__all__ = ["ESCAPES", "ESCAPES_IN_KEYS", "KEY_ORDER", "document_rows"]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
 ESCAPES = ReportRow(
@@ -24,13 +20,13 @@ ESCAPES_IN_KEYS = ReportRow("", "type", Outcome.NARROWED, f"{ESCAPES.reason} in 
 
 _WHOLE = ReportRow("", "type", Outcome.NARROWED, "integers are written without point and exponent")
 _DOT = ReportRow(
-    "", "pattern", Outcome.NARROWED, "a . in a pattern matches no line separator (CR, U+2028, U+2029), as in ECMA-262"
+    "",
+    "pattern",
+    Outcome.EXACT,
+    "a . in a pattern matches CR, U+2028 and U+2029, as for validators, unlike ECMA-262",
 )
 _CLASSES = ReportRow(
     "", "pattern", Outcome.EXACT, "\\w, \\d and \\s are those of ECMA-262: Python's re may reject what they allow"
-)
-_SURROGATES = ReportRow(
-    "", "pattern", Outcome.NARROWED, "no text holds lone surrogates: classes in patterns leave them out"
 )
 _ASSERTED_SINCE = 8  # from draft 2019-09 on a format is an annotation unless a vocabulary says otherwise
 
@@ -46,103 +42,47 @@ def document_rows(schema: Any, dialect: Dialect, *, digits: int, has_integers: b
         yield ReportRow("", "type", Outcome.NARROWED, reason)
     if has_integers:
         yield _WHOLE
-    if isinstance(schema, dict) and isinstance(schema.get("$schema"), str) and not is_metaschema_uri(schema["$schema"]):
+    schema_uri = schema.get("$schema") if isinstance(schema, dict) else None
+    if isinstance(schema_uri, str) and not is_metaschema_uri(schema_uri):
         reason = f"an unknown meta-schema: read as {dialect.name}, and all keywords of that are enforced"
         yield ReportRow("", "$schema", Outcome.NARROWED, reason)
-    if isinstance(schema, dict) and "draft-03" in str(schema.get("$schema")) and (lost := _keys(schema) & _DRAFT_3):
+    keys = {key for value in _objects(schema) for key in value} if "draft-03" in str(schema_uri) else set()
+    if lost := keys & _DRAFT_3:
         reason = f"draft-03 is read as {dialect.name}, which has no {', '.join(sorted(lost))}"
         yield ReportRow("", "$schema", Outcome.RELAXED, reason)
-    patterns = list(chain.from_iterable(patterns_of(schema)))
-    signs = [_signs(pattern) for pattern in patterns]
-    if any(has_dot for has_dot, _ in signs):
+    patterns = list(_patterns(schema))
+    if any(map(_HAS_DOT.match, patterns)):
         yield _DOT
-    if any(has_class and not has_disputed_classes(p) for (_, has_class), p in zip(signs, patterns, strict=True)):
+    if any(map(_HAS_FOREIGN_CLASS.search, patterns)):
         yield _CLASSES
-    if any(map(_has_surrogates, patterns)):
-        yield _SURROGATES
     if dialect.order >= _ASSERTED_SINCE and _has_format(schema):
         yield ReportRow("", "format", Outcome.NARROWED, f"enforced, though {dialect.name} calls it an annotation")
 
 
-_FOREIGN = frozenset("WDsS")  # classes with characters beyond ASCII
+#: A dot for any character, and classes with characters beyond ASCII.
+_HAS_DOT = re.compile(r"(?s)(?:\\.|\[(?:\\.|[^\]\\])*\]|[^.\\\[])*\.")
+_HAS_FOREIGN_CLASS = re.compile(r"\\[WDsS]|\[\^[^\[\]]*\\[wd]")
 _DRAFT_3 = {"divisibleBy", "disallow", "extends"}
 
 
-def _keys(schema: Any) -> set[str]:
-    """The keys of all objects in a schema."""
-    keys: set[str] = set()
-    todo = [schema]
-    while todo:
-        value = todo.pop()
-        keys |= value.keys() if isinstance(value, dict) else set()
-        todo += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return keys
-
-
-def _signs(pattern: str) -> tuple[bool, bool]:
-    """Whether the pattern has a dot for any character, and whether it has a class that readers disagree on."""
-    if "." not in pattern and "\\" not in pattern:
-        return False, False
-    has_dot = has_foreign = inside = negated = False
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "\\":
-            at += 1
-            name = pattern[at : at + 1]
-            has_foreign = has_foreign or name in _FOREIGN or (inside and negated and name in ("w", "d"))
-        elif inside:
-            inside = char != "]"
-        elif char == "[":
-            inside, negated = True, pattern[at + 1 : at + 2] == "^"
-        elif char == ".":
-            has_dot = True
-        at += 1
-    return has_dot, has_foreign
-
-
-_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[pP]\{(?:(?:General_Category|gc)=)?(?:Cs|C|Other)\}")
-
-
-def _has_surrogates(pattern: str) -> bool:
-    """Whether the pattern names unpaired surrogates."""
-    return "\\" in pattern and _SURROGATE.search(_PAIR.sub("", pattern.replace("\\\\", ""))) is not None
-
-
-def uses_word_boundaries(schema: Any) -> bool:
-    """Whether a pattern has word boundaries that validators may see elsewhere."""
-    for pattern in chain.from_iterable(patterns_of(schema)):
-        with suppress(InvalidPattern, NotRegular):
-            if has_disputed_boundaries(pattern):
-                return True
-    return False
-
-
-def patterns_of(schema: Any) -> Iterator[tuple[str, ...]]:
-    """The patterns of each object in a schema that has some, key patterns included."""
+def _objects(schema: Any) -> Iterator[dict[str, Any]]:
+    """All objects in a schema."""
     todo = [schema]
     while todo:
         value = todo.pop()
         if isinstance(value, dict):
-            pattern, keys = value.get("pattern"), value.get("patternProperties")
-            several = tuple(p for p in (pattern, *(keys if isinstance(keys, dict) else ())) if isinstance(p, str))
-            if several:
-                yield several
+            yield value
             todo.extend(value.values())
         elif isinstance(value, list):
             todo.extend(value)
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    """The patterns in a schema, those of keys included."""
+    for value in _objects(schema):
+        keys = value.get("patternProperties")
+        yield from (p for p in (value.get("pattern"), *(keys if isinstance(keys, dict) else ())) if isinstance(p, str))
 
 
 def _has_format(schema: Any) -> bool:
-    todo = [schema]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, dict):
-            named = value.get("format")
-            if isinstance(named, str) and named in FORMATS:
-                return True
-            todo.extend(value.values())
-        elif isinstance(value, list):
-            todo.extend(value)
-    return False
+    return any(isinstance(name := value.get("format"), str) and name in FORMATS for value in _objects(schema))

@@ -11,8 +11,8 @@ __all__ = ["EqualityKeys", "distinct_values"]
 class EqualityKeys:
     """Keys of JSON values: 1 and 1.0 have the same, 1 and true do not, and the order of members does not matter.
 
-    Agrees with `equal` of `grammars.json_schema.passes.plain`, but needs no pairwise comparison and works at any depth.
-    Arrays and objects are numbered at first sight, so only keys from the same instance can be compared.
+    Needs no pairwise comparison and works at any depth.  Arrays and objects are numbered at first sight, so only keys
+    from the same instance can be compared.
     """
 
     def __init__(self) -> None:

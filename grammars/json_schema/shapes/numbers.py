@@ -12,20 +12,20 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, floor, inf, isfinite, lcm, nextafter
+from math import ceil, floor, lcm
 from typing import Any
 
 __all__ = [
     "ANY_NUMBER",
     "MAX_DIGITS",
     "Numbers",
-    "as_doubles",
     "complement",
     "decimal_text",
+    "has_text",
     "intersect",
+    "is_double",
     "listed_numbers",
     "num_decimals",
-    "shortest_number",
     "spellings",
     "tightened",
     "within_digits",
@@ -218,15 +218,11 @@ def spellings(value: Fraction, listed_text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def shortest_number(numbers: Numbers) -> str | None:
-    """The text of a short (not always the shortest) number of the set; None if none was found."""
+def has_text(numbers: Numbers) -> bool:
+    """Whether a number of the set that has a text was found: near 0, near the bounds, between them."""
     if numbers.values is not None:
-        return min((text for value in numbers.values for text in spellings(*value)), key=len, default=None)
-    digit = next((i for i in range(10) if numbers.holds(Fraction(i))), None)
-    if digit is not None:
-        return str(digit)
-    candidates: list[Fraction] = [Fraction(i) for i in range(10)] + [Fraction(-i) for i in range(1, 10)]
-    candidates += [Fraction(i, 10) for i in range(-9, 10)]
+        return bool(numbers.values)
+    candidates = [Fraction(i, 10) for i in range(-9, 10)] + [Fraction(i) for i in range(-9, 10)]
     step = numbers.step
     for bound in (numbers.low, numbers.high):
         if bound is not None:
@@ -239,12 +235,11 @@ def shortest_number(numbers: Numbers) -> str | None:
     candidates += [c + s / 2 for s in numbers.not_steps for c in tuple(candidates)]
     if numbers.low is not None and numbers.high is not None:
         candidates.append((numbers.low + numbers.high) / 2)
-    texts = [decimal_text(c) for c in candidates if numbers.holds(c) and num_decimals(c) is not None]
-    return min(texts, key=len, default=None)
+    return any(numbers.holds(c) and num_decimals(c) is not None for c in candidates)
 
 
 def within_digits(numbers: Numbers) -> Numbers:
-    """The set with bounds that texts of `MAX_DIGITS` digits can reach; else only the bound itself is left."""
+    """The set with bounds that texts of `MAX_DIGITS` digits can reach; nothing where all are beyond."""
     grid, top = 10**MAX_DIGITS, Fraction(10**MAX_DIGITS)
     low, high = numbers.low, numbers.high
     if low is not None and (low * grid).denominator != 1:
@@ -253,7 +248,7 @@ def within_digits(numbers: Numbers) -> Numbers:
         numbers = replace(numbers, high=Fraction(floor(high * grid), grid), high_open=False)
     for bound, wall in ((low, -top), (high, top)):
         if bound is not None and (bound >= top if wall < 0 else bound <= -top):
-            return Numbers(values=((bound, json.dumps(float(bound))),) if numbers.holds(bound) else ())
+            return Numbers(values=())
     # integers cannot reach such a bound, so it is dropped; numbers with an exponent could, so theirs is moved
     if low is not None and low <= -top:
         numbers = replace(numbers, low=None if numbers.integer else 1 - top, low_open=False)
@@ -290,55 +285,6 @@ def _member(numbers: Numbers, first: Fraction, step: Fraction) -> Fraction:
     return first
 
 
-def as_doubles(numbers: Numbers) -> tuple[Numbers, ...]:
-    """Sets whose every text is inside for a reader that keeps integers exactly and other numbers as doubles.
-
-    This is the set itself, unless doubles blur bounds or exclusions of large size (9007199254740993.0 is read as a
-    smaller number, 999999999999999.99 as the next integer): then its integers, and the numbers between doubles inside.
-    Below `_FAR` few digits are enough, see `grammars.json_schema.shapes.number_texts.digits`.
-    """
-    if numbers.integer is not None or numbers.values is not None:
-        return (numbers,)
-    far = sorted(v for v in numbers.excluded if abs(v) >= _FAR)
-    inner = _narrowed(numbers, numbers.low, numbers.low_open, numbers.high, numbers.high_open)
-    if inner == numbers and not far:
-        return (numbers,)
-    inner = replace(inner, excluded=numbers.excluded - set(far))
-    parts = [replace(numbers, integer=True)]
-    for value in far:
-        if replace(numbers, excluded=frozenset()).holds(value):
-            parts.append(_narrowed(inner, inner.low, inner.low_open, value, True))
-            inner = _narrowed(inner, value, True, inner.high, inner.high_open)
-    return *parts, inner
-
-
-_FAR = 10**13
-
-
-def _narrowed(
-    numbers: Numbers, low: Fraction | None, low_open: bool, high: Fraction | None, high_open: bool
-) -> Numbers:
-    """The set between these bounds, large ones moved to the next double inside, which is included."""
-    low, low_open = _inside(low, low_open, inf)
-    high, high_open = _inside(high, high_open, -inf)
-    return replace(numbers, low=low, low_open=low_open, high=high, high_open=high_open)
-
-
-def _inside(bound: Fraction | None, is_open: bool, way: float) -> tuple[Fraction | None, bool]:
-    """The next double from a bound in the direction ``way``, and whether it is open; bounds below `_FAR` stay."""
-    rounded = _as_double(bound) if bound is not None and abs(bound) >= _FAR else None
-    if bound is None or rounded is None:
-        return bound, is_open
-    if rounded == bound and not is_open:
-        return bound, False
-    beyond = nextafter(float(rounded), way)
-    if isfinite(beyond) and (
-        is_open or (rounded < bound) == (way > 0)
-    ):  # outside for readers that keep integers as doubles, too
-        rounded = Fraction(beyond)
-    return rounded, False
-
-
-def _as_double(value: Fraction) -> Fraction | None:
-    """The double that a reader keeps for a number; None beyond the largest double."""
-    return Fraction(float(value)) if abs(value) <= sys.float_info.max else None
+def is_double(value: Fraction) -> bool:
+    """Whether a reader that keeps doubles keeps the very number; also beyond the largest double."""
+    return abs(value) > sys.float_info.max or Fraction(float(value)) == value

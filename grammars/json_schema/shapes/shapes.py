@@ -25,7 +25,6 @@ __all__ = [
     "Clause",
     "Conj",
     "Count",
-    "Disjunction",
     "Evaluated",
     "Fact",
     "ObjectForm",
@@ -40,13 +39,6 @@ __all__ = [
 #: Literals that must all hold: ``p`` for place number p, ``-p`` for its negation.  Empty: every value satisfies it.
 Conj = tuple[int, ...]
 TRUE: Conj = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Disjunction:
-    """A schema that we made, with no text of its own: at least one of these conjunctions holds."""
-
-    options: tuple[Conj, ...]
 
 
 class Fact(NamedTuple):
@@ -107,18 +99,16 @@ class Count:
 class Evaluated:
     """The keys and items that the applicators of a form have evaluated, for ``unevaluated*``.
 
-    ``unknown_keys``: a pattern that is not understood may evaluate further keys.  ``ignored_contains``: a ``contains``
-    occurred whose draft lets it evaluate no items, though validators may.
+    ``unknown_keys``: a pattern that is not understood may evaluate further keys; ``contains``: one may evaluate items.
     """
 
     keys: frozenset[str] = frozenset()
     patterns: tuple[Regular, ...] = ()
     every_key: bool = False
     items: int = 0
-    contains: tuple[Conj, ...] = ()
+    contains: bool = False
     every_item: bool = False
     unknown_keys: bool = False
-    ignored_contains: bool = False
 
     def __or__(self, other: Evaluated) -> Evaluated:
         return Evaluated(
@@ -126,10 +116,9 @@ class Evaluated:
             tuple(dict.fromkeys(self.patterns + other.patterns)),
             self.every_key or other.every_key,
             max(self.items, other.items),
-            tuple(dict.fromkeys(self.contains + other.contains)),
+            self.contains or other.contains,
             self.every_item or other.every_item,
             self.unknown_keys or other.unknown_keys,
-            self.ignored_contains or other.ignored_contains,
         )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.shapes.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, conjoin, with_notes
-from grammars.json_schema.solver.combine import are_disjoint, unite
-from grammars.json_schema.solver.protocol import Solver
+from grammars.json_schema.solver.combine import unite
+from grammars.json_schema.solver.solver import Solver
 from grammars.regular.languages import ALL, NONE
 from grammars.values.report import Outcome, ReportRow
 
@@ -179,8 +179,7 @@ def _num_patterns(shapes: Sequence[Shape], overlaps: Iterable[int]) -> int:
 
 def _are_disjoint(solver: Solver, one: Shape, two: Shape, conjs: Sequence[Conj | None], place: Place) -> bool:
     """True when surely no value is in both, for every validator."""
-    solver.spend(1 + len(one.objects) * len(two.objects), place)
-    return are_disjoint(one, two, solver.is_empty) and not any(map(solver.may_be_wider, conjs))
+    return not any(map(solver.may_be_wider, conjs)) and solver.has_no_value(solver.intersect(one, two, place))
 
 
 def _have_tag(solver: Solver, shapes: Sequence[Shape]) -> bool:

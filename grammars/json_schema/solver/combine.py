@@ -1,4 +1,4 @@
-"""Intersection, union and disjointness of shapes.
+"""Intersection and union of shapes.
 
 Intersection multiplies forms; forms that surely hold nothing are dropped at once, which keeps the product small in
 practice.  ``is_empty`` says whether a conjunction surely has no value; it may be a bounded search.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import grammars.json_schema.shapes.numbers as num
-from grammars.json_schema.keywords.objects import cell_value, may_hold_keys
+from grammars.json_schema.keywords.objects import cell_value
 from grammars.json_schema.shapes.shapes import (
     ANY_ARRAY,
     ANY_OBJECT,
@@ -25,10 +25,10 @@ from grammars.json_schema.shapes.shapes import (
 )
 from grammars.json_schema.solver.propagation import IsEmpty, propagate_array, propagate_object, smaller
 from grammars.limits.work import TooMuch
-from grammars.regular.json_strings import without_surrogates
-from grammars.regular.languages import ALL, NONE, alt, disjoint, inter, surely_empty
+from grammars.regular.json_strings import may_hold_text
+from grammars.regular.languages import ALL, NONE, alt, inter
 
-__all__ = ["are_disjoint", "intersect", "unite"]
+__all__ = ["intersect", "unite"]
 
 
 def unite(shapes: Iterable[Shape], *, absorb: bool = True) -> Shape:
@@ -88,7 +88,7 @@ def intersect(one: Shape, two: Shape, is_empty: IsEmpty, limit: int) -> Shape:
     if two is ANYTHING:
         return one
     strings = inter(one.strings, two.strings)
-    if strings.op in ("and", "not") and surely_empty(without_surrogates(strings)):
+    if strings.op in ("and", "not") and not may_hold_text(strings):
         strings = NONE
     return Shape(
         one.null and two.null,
@@ -99,44 +99,6 @@ def intersect(one: Shape, two: Shape, is_empty: IsEmpty, limit: int) -> Shape:
         _intersect_objects(one.objects, two.objects, is_empty, limit),
         merged_notes((one, two)) if one.notes or two.notes else (),
     )
-
-
-def are_disjoint(one: Shape, two: Shape, is_empty: IsEmpty) -> bool:
-    """True when surely no value is in both shapes; cheaper than their intersection."""
-    if (one.null and two.null) or one.booleans & two.booleans:
-        return False
-    if any(not num.intersect(a, b).is_empty() for a in one.numbers for b in two.numbers):
-        return False
-    if one.strings != NONE and two.strings != NONE and not disjoint(one.strings, two.strings):
-        return False
-    if not all(_are_arrays_disjoint(a, b, is_empty) for a in one.arrays for b in two.arrays):
-        return False
-    return all(_are_objects_disjoint(a, b, is_empty) for a in one.objects for b in two.objects)
-
-
-def _are_arrays_disjoint(a: ArrayForm, b: ArrayForm, is_empty: IsEmpty) -> bool:
-    least, most = max(a.least, b.least), smaller(a.most, b.most)
-    if most is not None and least > most:
-        return True
-    for i in range(min(least, max(len(a.prefix), len(b.prefix)) + 1)):
-        item = conjoin(a.item(i), b.item(i))
-        if item is None or is_empty(item):
-            return True
-    return False
-
-
-def _are_objects_disjoint(a: ObjectForm, b: ObjectForm, is_empty: IsEmpty) -> bool:
-    most = smaller(a.most, b.most)
-    if most is not None and max(a.least, b.least, len(a.required | b.required)) > most:
-        return True
-    shared = a.required & b.required  # tags are required on both sides: look at them first
-    for key in (*sorted(shared), *sorted((a.required | b.required) - shared)):
-        left = a.props[key] if key in a.props else cell_value(a.cells, key)
-        right = b.props[key] if key in b.props else cell_value(b.cells, key)
-        value = conjoin(left, right)
-        if value is None or (value not in (left, right) and is_empty(value)):
-            return True
-    return False
 
 
 def _intersect_numbers(
@@ -224,6 +186,6 @@ def _both_cells(a: tuple[tuple, ...], b: tuple[tuple, ...]) -> tuple[tuple, ...]
         for right, right_value in b:
             conj = conjoin(left_value, right_value)
             language = left if left == right else inter(left, right)
-            if conj is not None and (left == right or may_hold_keys(language)):
+            if conj is not None and (left == right or may_hold_text(language)):
                 out.append((language, conj))
     return tuple(out)

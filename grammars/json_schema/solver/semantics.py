@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.keywords import arrays, numeric, objects, text
 from grammars.json_schema.passes.kinds import TYPES
@@ -24,7 +25,6 @@ from grammars.json_schema.shapes.shapes import (
     TRUE,
     ArrayForm,
     Conj,
-    Disjunction,
     Evaluated,
     ObjectForm,
     Shape,
@@ -36,22 +36,25 @@ from grammars.json_schema.shapes.shapes import (
 from grammars.json_schema.solver.applicators import ALLOW, DENY
 from grammars.json_schema.solver.combine import unite
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
-from grammars.json_schema.solver.protocol import Solver
+from grammars.json_schema.solver.solver import Solver
 from grammars.json_schema.solver.unevaluated import apply_unevaluated
 from grammars.limits.schema_limits import with_deadline
 from grammars.regular.languages import ALL, NONE, Regular, neg, words
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["allowed", "denied"]
+__all__ = ["solver_of"]
 
 _TYPED = {*arrays.KEYWORDS, *numeric.KEYWORDS, *objects.KEYWORDS, *text.KEYWORDS, "type", "enum"}
 
 
-def allowed(solver: Solver, place: Place, tracked: bool) -> Shape:
+def solver_of(documents: Documents, *, coarse: bool = False) -> Solver:
+    """A solver over ``documents``; ``coarse``: see `Solver`."""
+    return Solver(documents, _allowed, _denied, coarse=coarse)
+
+
+def _allowed(solver: Solver, place: Place, tracked: bool) -> Shape:
     """The values that satisfy the schema at ``place``."""
-    if isinstance(place.schema, Disjunction):
-        return unite([solver.shape(conj) for conj in place.schema.options])
     schema, rows = normalise(place)
     notes = list(rows)
     closing = [k for k in ("unevaluatedProperties", "unevaluatedItems") if k in schema]
@@ -200,13 +203,8 @@ def _constant(solver: Solver, place: Place, value: Any, *steps: str | int) -> Co
 # -- negation
 
 
-def denied(solver: Solver, place: Place, tracked: bool) -> Shape:
+def _denied(solver: Solver, place: Place, tracked: bool) -> Shape:
     """The values that do not satisfy the schema at ``place`` (or more, with a note)."""
-    if isinstance(place.schema, Disjunction):
-        out = ANYTHING
-        for conj in place.schema.options:
-            out = solver.intersect(out, _deny_conj(solver, conj), place, "anyOf")
-        return out
     schema, rows = normalise(place)
     notes = [note for row in rows for note in _negated_rows(row)]
     options: list[Shape] = []
@@ -247,10 +245,6 @@ _UNEVALUATED = {
     "unevaluatedProperties": Shape(objects=(ANY_OBJECT,)),
     "unevaluatedItems": Shape(arrays=(ANY_ARRAY,)),
 }
-
-
-def _deny_conj(solver: Solver, conj: Conj) -> Shape:
-    return unite([solver.literal(-literal) for literal in conj])
 
 
 def _other_types(types: frozenset[str]) -> Shape:

@@ -1,6 +1,6 @@
 """The memoised solver: from conjunctions of literals to shapes.
 
-`MemoisedSolver.shape` is the entry: the shape of a conjunction.  Everything is computed once.  A cycle of references
+`Solver.shape` is the entry: the shape of a conjunction.  Everything is computed once.  A cycle of references
 that never passes through an array or object has no value (the least solution), as no finite value needs it.  Searches
 for emptiness on the way are bounded; they may miss that something is empty, but never claim it wrongly.
 """
@@ -8,8 +8,8 @@ for emptiness on the way are bounded; they may miss that something is empty, but
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
@@ -21,13 +21,11 @@ from grammars.json_schema.shapes.shapes import (
     TRUE,
     ArrayForm,
     Conj,
-    Disjunction,
     ObjectForm,
     Shape,
     with_notes,
 )
 from grammars.json_schema.solver.combine import intersect
-from grammars.json_schema.solver.semantics import allowed, denied
 from grammars.limits.schema_limits import check_deadline
 from grammars.limits.time_limits import time_limits
 from grammars.limits.work import TooMuch, Work
@@ -35,7 +33,7 @@ from grammars.regular.languages import NONE
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 
-__all__ = ["MemoisedSolver", "Overrun", "Unsatisfiable"]
+__all__ = ["Overrun", "Solver", "Unsatisfiable"]
 
 _PROBE_DEPTH = 3  # levels of required values that a search for emptiness follows
 _BARE = {"$ref"}
@@ -53,15 +51,21 @@ class Unsatisfiable(SchemaError):
     """No value satisfies the schema."""
 
 
-class MemoisedSolver:
-    """Shapes of the conjunctions over one set of documents.
+#: Given the solver, a place, and whether forms record the keys and items that were evaluated.
+_ShapeOf: TypeAlias = "Callable[[Solver, Place, bool], Shape]"
 
+
+class Solver:
+    """Shapes of the conjunctions over one set of documents; `semantics.solver_of` makes one.
+
+    ``allowed`` and ``denied`` give the shape of one schema object and of its negation; they ask this solver for parts.
     ``coarse`` is the second attempt for schemas that are too large to follow in full: ``oneOf`` is then read as
     ``anyOf``, with a note.
     """
 
-    def __init__(self, documents: Documents, *, coarse: bool = False) -> None:
+    def __init__(self, documents: Documents, allowed: _ShapeOf, denied: _ShapeOf, *, coarse: bool) -> None:
         self.documents = documents
+        self._allowed, self._denied = allowed, denied
         self.coarse = coarse
         self.limits = documents.limits
         self._conjs: dict[Conj, Shape] = {TRUE: ANYTHING}
@@ -179,7 +183,7 @@ class MemoisedSolver:
         try:
             place = self.documents[literal]
             self.spend(1, place)
-            run = allowed if literal > 0 else denied
+            run = self._allowed if literal > 0 else self._denied
             out = run(self, place, tracked)
             if self._floor >= level:  # used no busy literal outside itself
                 self._literals[key] = out
@@ -212,7 +216,7 @@ class MemoisedSolver:
         self._barrier = len(self._busy)  # what is busy now waits for this answer and cannot be part of it
         self._depth += 1
         try:
-            emptiness = self._has_no_value(self.shape(conj))
+            emptiness = self.has_no_value(self.shape(conj))
         except _InProgress:
             self._cuts += 1
             return False
@@ -238,17 +242,11 @@ class MemoisedSolver:
     def _literal_may_be_wider(self, literal: int) -> bool:
         cached = self._wider.get(literal)
         if cached is None:
-            place = self.documents[literal]
-            made = place.schema
-            cached = (
-                any(map(self.may_be_wider, made.options))
-                if isinstance(made, Disjunction)
-                else validators_may_differ(place)
-            )
-            self._wider[literal] = cached
+            cached = self._wider[literal] = validators_may_differ(self.documents[literal])
         return cached
 
-    def _has_no_value(self, shape: Shape) -> bool:
+    def has_no_value(self, shape: Shape) -> bool:
+        """True only when surely no value is in the shape."""
         if shape.null or shape.booleans or shape.numbers or shape.strings != NONE:
             return False
         return not any(map(self._array_possible, shape.arrays)) and not any(map(self._object_possible, shape.objects))

@@ -10,13 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.keywords.objects import may_hold_keys
 from grammars.json_schema.shapes.shapes import (
     NOTHING_EVALUATED,
     TRUE,
     ArrayForm,
     Conj,
-    Disjunction,
     Evaluated,
     ObjectForm,
     Shape,
@@ -24,13 +22,14 @@ from grammars.json_schema.shapes.shapes import (
     with_notes,
 )
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
-from grammars.json_schema.solver.protocol import Solver
+from grammars.json_schema.solver.solver import Solver
+from grammars.regular.json_strings import may_hold_text
 from grammars.regular.languages import Regular, alt, inter, matches, neg
 from grammars.values.report import Outcome, ReportRow
 
 __all__ = ["apply_unevaluated"]
 
-_CONTAINS_REASON = "contains evaluates no items, as in draft 2019-09, though for validators it may"
+_CONTAINS_REASON = "not enforced: contains may evaluate any item"
 _PATTERN_REASON = "not enforced: a sibling pattern is not understood, and may evaluate any key"
 
 
@@ -50,9 +49,9 @@ def apply_unevaluated(
             notes.append(ReportRow(place.pointer, "unevaluatedProperties", Outcome.RELAXED, _PATTERN_REASON))
     if "unevaluatedItems" in schema:
         unevaluated = solver.child(place, schema["unevaluatedItems"], "unevaluatedItems")
-        arrays = [propagate_array(_close_array(solver, place, f, unevaluated), solver.is_empty) for f in shape.arrays]
-        if any(f.evaluated.ignored_contains and not f.evaluated.every_item for f in shape.arrays):
-            notes.append(ReportRow(place.pointer, "unevaluatedItems", Outcome.NARROWED, _CONTAINS_REASON))
+        arrays = [propagate_array(_close_array(f, unevaluated), solver.is_empty) for f in shape.arrays]
+        if unevaluated != TRUE and any(f.evaluated.contains and not f.evaluated.every_item for f in shape.arrays):
+            notes.append(ReportRow(place.pointer, "unevaluatedItems", Outcome.RELAXED, _CONTAINS_REASON))
     forms, lists = [f for f in objects if f is not None], [f for f in arrays if f is not None]
     if not tracked:
         forms = [replace(f, evaluated=NOTHING_EVALUATED) for f in forms]
@@ -78,10 +77,10 @@ def _close_object(form: ObjectForm, unevaluated: Conj | None) -> ObjectForm:
     looked_at = alt(*evaluated.patterns)
     for language, conj in form.cells:
         inside, outside = inter(language, looked_at), inter(language, neg(looked_at))
-        if evaluated.patterns and may_hold_keys(inside):
+        if evaluated.patterns and may_hold_text(inside):
             cells.append((inside, conj))
         closed = conjoin(conj, unevaluated)
-        if closed is not None and may_hold_keys(outside):
+        if closed is not None and may_hold_text(outside):
             cells.append((outside, closed))
     return replace(form, props=_with_evaluated_keys(props, form, evaluated), cells=tuple(cells), evaluated=every)
 
@@ -97,18 +96,13 @@ def _with_evaluated_keys(
     return props
 
 
-def _close_array(solver: Solver, place: Place, form: ArrayForm, unevaluated: Conj | None) -> ArrayForm:
+def _close_array(form: ArrayForm, unevaluated: Conj | None) -> ArrayForm:
     evaluated = form.evaluated
     every = replace(evaluated, every_item=True)
     if evaluated.every_item:
         return form
     if evaluated.contains:
-        options = (*evaluated.contains, *((unevaluated,) if unevaluated is not None else ()))
-        unevaluated = (
-            TRUE
-            if TRUE in options
-            else (solver.documents.made(place, Disjunction(options), "unevaluatedItems").number,)
-        )
+        return replace(form, evaluated=every)
     size = max(len(form.prefix), evaluated.items)
     prefix = tuple(form.item(i) if i < evaluated.items else conjoin(form.item(i), unevaluated) for i in range(size))
     return replace(form, prefix=prefix, items=conjoin(form.items, unevaluated), evaluated=every)

@@ -2,7 +2,7 @@
 
 Characters count as equal that ECMA-262, Python's ``re`` and Rust's ``regex`` all fold into one (the tests check it over
 all of Unicode): ``s``, ``S`` and the long s, the three sigmas, ``k`` and the Kelvin sign.  They differ on a few: ``re``
-folds the Turkish letters I, with and without dot, with ``i``, and newer tables contain newer letters.
+folds the Turkish letters I, with and without dot, with ``i``, and newer tables contain newer letters: left out here.
 """
 
 from __future__ import annotations
@@ -17,26 +17,17 @@ __all__ = ["case_folded", "cased_text"]
 #: Where letters with case are.
 _CASED = (range(0x2E00), range(0xA640, 0xAC00), range(0xFB00, 0x10000), range(0x10000, 0x1EA00))
 _TURKISH = "\u0130\u0131"
-#: Pairs of Unicode 15.1 and 16, which not all tables have.
-_NEWER = (
-    (0x019B, 0xA7DC),
-    (0x0264, 0xA7CB),
-    (0x1C89, 0x1C8A),
-    (0xA7CC, 0xA7CD),
-    (0xA7DA, 0xA7DB),
-    *((code, code + 0x20) for code in range(0x10D50, 0x10D66)),
-)
 
 
-def case_folded(ranges: Iterable[tuple[int, int]], *, wide: bool) -> Ranges:
-    """Return the characters and all that fold to the same; ``wide``: for at least one reader, else for every reader."""
+def case_folded(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Return the characters and all that fold to the same for every reader."""
     ranges = tuple(ranges)
-    return _folded(chars(ranges).args, wide) if ranges else ()
+    return _folded(chars(ranges).args) if ranges else ()
 
 
 @lru_cache(maxsize=1_024)
-def _folded(merged: Ranges, wide: bool) -> Ranges:
-    alike = _classes(wide)
+def _folded(merged: Ranges) -> Ranges:
+    alike = _classes()
     if sum(high - low for low, high in merged) < len(alike):
         held = (code for low, high in merged for code in range(low, high + 1) if code in alike)
     else:
@@ -52,8 +43,8 @@ def cased_text() -> str:
     return "".join(char for codes in _CASED for char in map(chr, codes) if char.lower() != char or char.upper() != char)
 
 
-@lru_cache(maxsize=2)
-def _classes(wide: bool) -> dict[int, tuple[int, ...]]:
+@lru_cache(maxsize=1)
+def _classes() -> dict[int, tuple[int, ...]]:
     """For each character that folds to the same as another: all of them."""
     by_code: dict[int, set[int]] = {}
 
@@ -70,9 +61,4 @@ def _classes(wide: bool) -> dict[int, tuple[int, ...]]:
                 join(ord(char), ord(other))
         if len(char.casefold()) > 1:  # two letters that fold to the same pair, such as the two ligatures of st
             join(ord(char), unfolded.setdefault(char.casefold(), ord(char)))
-    if wide:
-        for letter in _TURKISH:
-            join(ord(letter), ord("i"))
-        for one, two in _NEWER:
-            join(one, two)
     return {code: tuple(sorted(alike)) for code, alike in by_code.items() if len(alike) > 1}

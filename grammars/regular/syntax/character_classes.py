@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from functools import lru_cache
 from itertools import chain
@@ -13,14 +12,11 @@ from grammars.regular.syntax.ecma_tree import NotRegular
 __all__ = [
     "CATEGORIES",
     "CLASSES",
-    "DISPUTED_CHARACTERS",
     "DOT",
     "EVERY",
     "SURROGATES",
-    "WIDE_DOT",
     "WORD",
     "category",
-    "has_disputed_classes",
     "writable",
 ]
 
@@ -40,24 +36,8 @@ _SPACE: Ranges = (
 )
 EVERY: Ranges = ((0, MAX_CODE_POINT),)
 SURROGATES: Ranges = ((0xD800, 0xDFFF),)
-DOT = ranges_minus(EVERY, ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)))
-WIDE_DOT = ranges_minus(EVERY, ((0x0A, 0x0A),))
+DOT = ranges_minus(EVERY, ((0x0A, 0x0A),))
 CLASSES = {"d": _DIGIT, "w": WORD, "s": _SPACE}
-
-#: In patterns with look-around all validators read ``\\w``, ``\\d`` and ``\\s`` by Unicode; else only Python's do.
-_LOOKS = re.compile(r"\(\?<?[=!]")
-_SHORT_CLASS = re.compile(r"\\[wWdDsS]")
-#: The characters that only some validators count to these classes then.
-DISPUTED_CHARACTERS: dict[str, Ranges] = {
-    "d": ((0x80, MAX_CODE_POINT),),  # a superset: the exact ranges would be too many for a grammar
-    "w": ((0x80, MAX_CODE_POINT),),
-    "s": ((0x1C, 0x1F), (0x85, 0x85), (0xFEFF, 0xFEFF)),
-}
-
-
-def has_disputed_classes(pattern: str) -> bool:
-    """Whether a pattern with look-around uses classes that validators then read by Unicode."""
-    return "(?" in pattern and bool(_LOOKS.search(pattern) and _SHORT_CLASS.search(pattern))
 
 
 _LONG_NAMES = {

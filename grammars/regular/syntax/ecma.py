@@ -8,85 +8,46 @@ and most assertions inside an unbounded repeat; `NotRegular` says which.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
-from grammars.regular.languages import (
-    ALL,
-    EPS,
-    Regular,
-    cat,
-    chars,
-    disjoint,
-    lru_cache_in_budget,
-)
-from grammars.regular.syntax.assertions import has, lowered, plain
+from grammars.regular.languages import Regular
+from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.ecma_parser import EcmaParser
-from grammars.regular.syntax.ecma_tree import (
-    Alternation,
-    Boundary,
-    Concatenation,
-    InvalidPattern,
-    LookAround,
-    NotRegular,
-    Repetition,
-    Tree,
-    tree_alt,
-    tree_cat,
-)
+from grammars.regular.syntax.ecma_tree import InvalidPattern, NotRegular
 
-__all__ = ["InvalidPattern", "NotRegular", "has_disputed_boundaries", "has_disputed_boundary_matches", "language"]
-
-_BEYOND_ASCII = cat(ALL, chars(((0x80, 0x10FFFF),)), ALL)
-_WORD_BOUNDARIES = ("word", "no word")
+__all__ = ["InvalidPattern", "NotRegular", "disputed", "language", "may_match_less"]
 
 
 @lru_cache(maxsize=4_096)
-def language(pattern: str, wide: bool | None = None, *, final_newline: bool = True) -> Regular:
+def language(pattern: str, *, negated: bool = False) -> Regular:
     """Return the strings in which ``pattern`` is found; raises `InvalidPattern` or `NotRegular`.
 
-    Validators differ from ECMA-262: ``.`` matches line separators other than the newline, classes in patterns with
-    look-around are read by Unicode, and Python's ``$`` also matches before a ``final_newline``.  ``wide`` None is the
-    language of ECMA-262; False excludes strings on which readers differ, True includes them.
+    Read as ECMA-262, but ``.`` leaves out the newline alone, as for all validators.  Where it forbids (``negated``, or
+    in negated look-around) ``$`` also matches before a newline at the end, as in Python.
     """
-    return lowered(EcmaParser(pattern, wide=wide, final_newline=final_newline).parse())
+    return lowered(EcmaParser(pattern, negated=negated).parse())
 
 
-@lru_cache_in_budget(4_096)
-def has_disputed_boundaries(pattern: str) -> bool:
-    """Whether word boundaries at non-ASCII letters may decide: ECMA-262 and validators differ on what a letter is."""
-    if "\\b" not in pattern and "\\B" not in pattern:
-        return False
-    tree = EcmaParser(pattern).parse()
-    if not has(tree, _WORD_BOUNDARIES):
-        return False
-    try:
-        return not disjoint(lowered(_without_boundaries(tree)), _BEYOND_ASCII)
-    except NotRegular:
-        return True
+_BOUNDARIES = "word boundaries are those of ECMA-262, by ASCII letters: validators know other letters too"
+_CLASSES = "next to look-around \\w, \\d and \\s are those of ECMA-262: validators read them by Unicode"
+_CASE = "without regard to case only those letters are alike that all readers fold alike (not i and the Turkish ones)"
+_LOOKS = re.compile(r"\(\?<?[=!]")
+_SHORT_CLASS = re.compile(r"\\[wWdDsS]")
+_CASE_FLAG = re.compile(r"\(\?[a-z]*i")
+#: Parts that match less where a class holds more.
+_TURNED = re.compile(r"\\[WDsSbB]|\[\^|\(\?<?!")
 
 
-@lru_cache_in_budget(4_096)
-def has_disputed_boundary_matches(pattern: str) -> bool:
-    """Whether a pattern of `has_disputed_boundaries` matches strings with non-ASCII characters.
+def disputed(pattern: str) -> str:
+    """The reason why validators may read a pattern otherwise than ECMA-262; "" for most patterns."""
+    if "\\b" in pattern or "\\B" in pattern:
+        return _BOUNDARIES
+    if _LOOKS.search(pattern) and _SHORT_CLASS.search(pattern):
+        return _CLASSES
+    return _CASE if _CASE_FLAG.search(pattern) else ""
 
-    Raises `NotRegular`.
-    """
-    return has_disputed_boundaries(pattern) and not disjoint(language(pattern), _BEYOND_ASCII)
 
-
-def _without_boundaries(tree: Tree) -> Tree:
-    """The tree without conditions on word boundaries: it matches at least wherever the original matches."""
-    match tree:
-        case Boundary(kind=kind) if kind in _WORD_BOUNDARIES:
-            return EPS
-        case LookAround(ahead=ahead, negative=negative, body=body):
-            if negative and has(body, _WORD_BOUNDARIES):
-                return EPS
-            return LookAround(ahead, negative, _without_boundaries(body))
-        case Concatenation(parts=parts):
-            return tree_cat([_without_boundaries(part) for part in parts])
-        case Alternation(options=options):
-            return tree_alt([_without_boundaries(option) for option in options])
-        case Repetition(body=body, least=least, most=most):
-            return plain(Repetition(_without_boundaries(body), least, most))
-    return tree
+def may_match_less(pattern: str) -> bool:
+    """Whether such a pattern may match less for a validator than here."""
+    return _TURNED.search(pattern) is not None

@@ -8,18 +8,13 @@ nothing else becomes empty.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from grammars.regular.languages import MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.case_folding import case_folded
 from grammars.regular.syntax.character_classes import (
     CLASSES,
-    DISPUTED_CHARACTERS,
     DOT,
     EVERY,
-    WIDE_DOT,
     category,
-    has_disputed_classes,
     writable,
 )
 from grammars.regular.syntax.ecma_tree import (
@@ -34,22 +29,9 @@ from grammars.regular.syntax.ecma_tree import (
 )
 from grammars.regular.syntax.parser import MAX_PATTERN, PatternParser, both_sides
 
-__all__ = ["EcmaParser", "has_disputed_case"]
+__all__ = ["EcmaParser"]
 
 _CONTROLS = {"t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
-
-
-@lru_cache(maxsize=4_096)
-def has_disputed_case(pattern: str) -> bool:
-    """Whether a pattern ignores the case of letters that readers fold differently.
-
-    Raises what `EcmaParser.parse` raises.
-    """
-    if "(?" not in pattern:
-        return False
-    parser = EcmaParser(pattern, wide=False)
-    parser.parse()
-    return parser.has_disputed_case
 
 
 _MAX_BRACES_LENGTH = 400  # characters: counts have at most 9 digits, names of properties some tens
@@ -61,22 +43,17 @@ _FOREIGN_KINDS = {"?>": "an atomic group", "?P=": "a back-reference", "?#": "a c
 class EcmaParser(PatternParser):
     """A parser of one pattern.
 
-    ``wide`` selects how constructs are read on which validators differ from ECMA-262: None as ECMA-262; True as the
-    union of all readings; False as the intersection.  Negated parts use the opposite.  Such constructs are ``.`` (line
-    separators other than the newline), the classes of `has_disputed_classes`, case folding, and unless
-    ``final_newline`` is False ``$``, which Python also finds before a newline at the end.
+    ``negated``: what matches is forbidden, so ``$`` also matches before a newline at the end, as in Python;
+    negated look-around turns it around.
     """
 
     deepest = 60
     refused = _FOREIGN_KINDS
 
-    def __init__(self, pattern: str, *, wide: bool | None = None, final_newline: bool = True) -> None:
+    def __init__(self, pattern: str, *, negated: bool = False) -> None:
         super().__init__(pattern)
-        self.wide = wide
-        self.final_newline = final_newline
-        self.has_disputed_case = False  #: whether readers fold some letter differently; set by `parse`
+        self.negated = negated
         self.names: set[str] = set()
-        self.disputed = wide is not None and has_disputed_classes(pattern)
 
     def parse(self) -> Tree:
         """Return the tree; raises `InvalidPattern`, or `NotRegular` for what is not a regular language."""
@@ -104,11 +81,10 @@ class EcmaParser(PatternParser):
         self.flags = self.flags.union(on) - set(off)
 
     def inside(self, look: tuple[bool, bool] | None) -> Tree:
-        wide = self.wide
-        if look is not None and look[1]:
-            self.wide = wide if wide is None else not wide
+        before = self.negated
+        self.negated ^= look is not None and look[1]
         body = self.alternation()
-        self.wide = wide
+        self.negated = before
         return body
 
     def item(self, parts: list[Tree]) -> None:
@@ -144,9 +120,9 @@ class EcmaParser(PatternParser):
             case "^":
                 return START
             case "$":
-                return _LAST_LINE if self.wide and self.final_newline else END
+                return _LAST_LINE if self.negated else END
             case ".":
-                return chars(EVERY if "s" in self.flags else WIDE_DOT if self.wide else DOT)
+                return chars(EVERY if "s" in self.flags else DOT)
             case "(":
                 return self.group()
             case "[":
@@ -158,27 +134,12 @@ class EcmaParser(PatternParser):
         return self.char(ord(char))
 
     def char(self, code: int) -> Regular:
-        if "i" in self.flags:
-            both = self._folded(((code, code),))
-            if both != ((code, code),):
-                return chars(writable(both))
-        return chars(writable(((code, code),))) if 0xD800 <= code <= 0xDFFF else text(chr(code))
+        members = writable(self._folded(((code, code),)))
+        return text(chr(code)) if members == ((code, code),) else chars(members)
 
     def _folded(self, ranges: Ranges) -> Ranges:
         """The class, with the letters of other case where case is ignored."""
-        if "i" not in self.flags:
-            return ranges
-        narrow, wide = (case_folded(ranges, wide=how) for how in (False, True))
-        self.has_disputed_case = self.has_disputed_case or narrow != wide
-        return wide if self.wide else narrow
-
-    def _of_class(self, ranges: Ranges, *, negated: bool) -> Ranges:
-        """The characters of a named class; those of a negated one are read with the opposite of ``wide``."""
-        before = self.wide
-        self.wide = before if before is None or not negated else not before
-        folded = self._folded(ranges)
-        self.wide = before
-        return folded
+        return case_folded(ranges) if "i" in self.flags else ranges
 
     def escape(self) -> Tree:
         char = self.peek()
@@ -196,11 +157,7 @@ class EcmaParser(PatternParser):
         return self.char(self.escaped_char(self.at))
 
     def named(self, letter: str, *, negated: bool) -> Ranges:
-        members = self._of_class(CLASSES[letter], negated=negated)
-        if not self.disputed:
-            return members
-        beyond = DISPUTED_CHARACTERS[letter]
-        return chars((*members, *beyond)).args if self.wide is not negated else ranges_minus(members, beyond)
+        return self._folded(CLASSES[letter])
 
     def property(self) -> Ranges | None:
         if self.peek(2)[1:] != "{":
@@ -210,7 +167,7 @@ class EcmaParser(PatternParser):
             raise InvalidPattern("a property is not closed")
         is_negated, name = self.peek() == "P", self.text[self.at + 2 : end]
         self.at = end + 1
-        members = self._of_class(category(name), negated=is_negated)
+        members = self._folded(category(name))
         return ranges_minus(EVERY, members) if is_negated else members
 
     def escaped_char(self, begin: int) -> int:
@@ -255,12 +212,8 @@ class EcmaParser(PatternParser):
         self.at += negated
         if self.peek() == "]" and self.text.find("]", self.at + 1) >= 0:
             raise NotRegular("a class that begins with ], which ends it in ECMA-262 and not for validators")
-        wide = self.wide
-        if negated and wide is not None:
-            self.wide = not wide
         members = self._folded(self.class_members())
         self.at += 1
-        self.wide = wide
         return ranges_minus(EVERY, members) if negated else members
 
     def class_char(self) -> int | Ranges:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from grammars.regular.languages import Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import cased_text
-from grammars.regular.syntax.character_classes import EVERY, WIDE_DOT, writable
+from grammars.regular.syntax.character_classes import DOT, EVERY, writable
 from grammars.regular.syntax.ecma_tree import END, START, Boundary, LookAround, NotRegular, Tree, tree_alt, tree_cat
 from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser
 
@@ -180,7 +180,7 @@ class _Parser(PatternParser):
                 self.at += 1
                 return chars(writable(ranges_minus(EVERY, members) if negated else members))
             case ".":
-                return chars(EVERY if "s" in self.flags else WIDE_DOT)
+                return chars(EVERY if "s" in self.flags else DOT)
             case "^":
                 self.asserted(begin)
                 return _LINE_START if "m" in self.flags else START

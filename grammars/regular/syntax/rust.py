@@ -16,7 +16,7 @@ from typing import cast
 from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import case_folded
-from grammars.regular.syntax.character_classes import CLASSES, EVERY, WIDE_DOT, category
+from grammars.regular.syntax.character_classes import CLASSES, DOT, EVERY, category
 from grammars.regular.syntax.ecma_tree import END, START, Boundary, NotRegular, Tree
 from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser, both_sides
 from grammars.regular.syntax.rust_classes import POSIX, combined, unicode_class
@@ -159,7 +159,7 @@ class _Parser(PatternParser):
             case "[":
                 return chars(self.char_class())
             case ".":
-                return chars(EVERY if "s" in self.flags else WIDE_DOT)
+                return chars(EVERY if "s" in self.flags else DOT)
             case "\\":
                 return self.escape()
             case "^" | "$":
@@ -276,7 +276,7 @@ class _Parser(PatternParser):
         return ranges_minus(EVERY, ranges) if negated else ranges
 
     def case(self, ranges: Ranges) -> Ranges:
-        return case_folded(ranges, wide=False) if "i" in self.flags else ranges
+        return case_folded(ranges) if "i" in self.flags else ranges
 
 
 def _is_number(text: str) -> bool:

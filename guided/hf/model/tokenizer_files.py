@@ -58,7 +58,6 @@ class TokenizerFiles:
             named |= {key: text for key, value in extra.items() if (text := _text(value))}
             extra = ()
         self.named = named
-        self.response_template = config.get("response_template")
         self.chat_template = _templates(folder, config.get("chat_template"))
         try:
             self.backend_tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))

@@ -37,7 +37,7 @@ def format_of(tokenizer: Any, tokens: SpecialTokens) -> Format:
 
 def warn_of_calls(tokenizer: Any, tokens: SpecialTokens) -> None:
     """Log what `format_of` guessed of the model's tool calls, once; called only for plans with tools."""
-    key = _key_of(tokenizer, tokens)
+    key = _key(tokens.facts.chat_template, tokens)
     inference = _cache.get(key)
     if inference is not None and key not in _warned:
         _warned.add(key)
@@ -52,15 +52,14 @@ def _warn(tokens: SpecialTokens, notes: Sequence[str]) -> None:
 def inference_of(tokenizer: Any, tokens: SpecialTokens) -> Inference:
     """Return the wire format with its evidence, from the cache or inferred now (under 200 ms)."""
     template = tokens.facts.chat_template
-    described = getattr(tokenizer, "response_template", None)
-    key = _key_of(tokenizer, tokens)
+    key = _key(template, tokens)
     if not template:
-        return _cached(key, lambda: infer(None, tokens, response_template=described))
+        return _cached(key, lambda: infer(None, tokens))
     mutable = mutable_renderer(template, tokens.facts.named)
 
     def make() -> Inference:
         render = tokenizer_renderer(tokenizer)
-        inference = infer(render, tokens, template=template, render_unsandboxed=mutable, response_template=described)
+        inference = infer(render, tokens, template=template, render_unsandboxed=mutable)
         return verified(inference, tokens)
 
     return _cached(key, make)
@@ -76,22 +75,18 @@ def inference_of_tokens(tokens: SpecialTokens) -> Inference:
     """Return the wire format of the template in ``tokens.facts``, without a tokenizer to render it."""
     template, named = tokens.facts.chat_template, tokens.facts.named
     if not template:
-        return _cached(_key("", tokens, ""), lambda: infer(None, tokens))
+        return _cached(_key("", tokens), lambda: infer(None, tokens))
 
     def make() -> Inference:
         render, mutable = template_renderer(template, named), mutable_renderer(template, named)
         return verified(infer(render, tokens, template=template, render_unsandboxed=mutable), tokens)
 
-    return _cached(_key(template, tokens, ""), make)
+    return _cached(_key(template, tokens), make)
 
 
-def _key_of(tokenizer: Any, tokens: SpecialTokens) -> str:
-    return _key(tokens.facts.chat_template, tokens, repr(getattr(tokenizer, "response_template", None)))
-
-
-def _key(template: str, tokens: SpecialTokens, described: str) -> str:
+def _key(template: str, tokens: SpecialTokens) -> str:
     named = sorted(tokens.facts.named.items())
-    parts = (template, tokens.fingerprint, repr(named), repr(tokens.end_ids), described)
+    parts = (template, tokens.fingerprint, repr(named), repr(tokens.end_ids))
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 

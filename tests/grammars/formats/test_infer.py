@@ -21,7 +21,7 @@ from guided.hf.model.renderers import NO_NAMES, template_renderer
 from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import check_golden_texts, engine_for, verified
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts, families, load_family
-from special_tokens.errors import ModelError, TemplateError
+from special_tokens.errors import TemplateError
 from tests.made_up.templates import BROKEN, FRAMES, READABLE, REASONING, SILENT, UNREADABLE
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -146,73 +146,11 @@ def test_a_switch_without_a_value_is_left_out_of_the_template_s_arguments() -> N
 # -- the order of evidence
 
 
-QWEN_LIKE = {
-    "start_anchor": "[[assistant]]",
-    "fields": {
-        "reasoning_content": {"open": "<think>", "close": "</think>"},
-        "tool_calls": {
-            "open_pattern": r"\s*<do>", "close": "</do>", "repeats": True, "content": "json",
-            "transform": {"type": "function", "function": "{content}"},
-        },
-        "content": {"close": "[[end]]"},
-    },
-}  # fmt: skip
-
-
 def test_an_override_is_taken_as_it_is() -> None:
     format = Format("mine", tool_calls=DESCRIBED_CALLS)
     found = infer(None, SpecialTokens(TokenizerFacts((), 0)), override=format)
     assert found.format == format
     assert dict(found.format.evidence)["tool_calls"] == "override"
-
-
-def test_a_response_template_counts_where_the_chat_template_agrees() -> None:
-    template = READABLE["other keys"].replace('"fn"', '"name"').replace('"kwargs"', '"arguments"')
-    found = inferred(template, response_template=QWEN_LIKE)
-    assert dict(found.format.evidence)["tool_calls"] == "response_template"
-    assert found.format.tool_calls is not None
-    assert found.format.tool_calls.call_start == "<do>"
-    other = inferred(READABLE["reversed order"], response_template=QWEN_LIKE)
-    assert dict(other.format.evidence)["tool_calls"] == "rendering"
-    assert "does not match what the chat template writes" in other.notes[0]
-
-
-def test_a_response_template_alone_is_enough_to_write() -> None:
-    found = infer(None, SpecialTokens(TokenizerFacts((), 0)), response_template=QWEN_LIKE)
-    assert found.format.reasoning is not None
-    assert (found.format.reasoning.start, found.format.reasoning.end) == ("<think>", "</think>")
-    assert found.format.tool_calls is not None
-    assert found.format.tool_calls.syntax == "json_in_tags"
-    with pytest.raises(ModelError, match="response_template"):
-        infer(None, SpecialTokens(TokenizerFacts((), 0)), response_template={"version": 1})
-
-
-def test_a_response_template_from_which_nothing_can_be_written_is_said_to_be_one() -> None:
-    described = {"fields": {"tool_calls": {"open_pattern": "<(a|b)+>", "close": "</do>", "content": "json"}}}
-    found = inferred(READABLE["other keys"], response_template=described)
-    assert dict(found.format.evidence)["tool_calls"] == "rendering"
-    assert found.notes == ("tokenizer.response_template describes calls by patterns from which they cannot be written",)
-
-
-BAD_RESPONSE_TEMPLATES = [
-    ("x", "is not a response template"),
-    (["a"], "is not a response template"),
-    ({"fields": 3}, "expected an object"),
-    ({"fields": {"tool_calls": 5}}, "fields.tool_calls: 5 is not an object"),
-    ({"fields": {"tool_calls": {"open": 3}}}, "fields.tool_calls.open: 3 is not a string"),
-    ({"fields": {"tool_calls": {"open": "<a>", "close": []}}}, "fields.tool_calls.close"),
-    ({"fields": {"tool_calls": {"open_pattern": "(", "close": "x"}}}, "open_pattern: not a regular expression"),
-    ({"fields": {"reasoning_content": ["<think>"]}}, "fields.reasoning_content"),
-    ({"fields": {"tool_calls": {"open_pattern": "a(?P<name>.)b", "close": "x", "content": "json",
-                                "content_args": {"string_delims": 5}}}}, "string_delims"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("described", "words"), BAD_RESPONSE_TEMPLATES, ids=range(len(BAD_RESPONSE_TEMPLATES)))
-def test_a_response_template_that_is_none_is_refused_with_its_place(described: Any, words: str) -> None:
-    with pytest.raises(ModelError, match=re.escape("tokenizer.response_template")) as refused:
-        infer(None, SpecialTokens(TokenizerFacts((), 0)), response_template=described)
-    assert words in str(refused.value)
 
 
 def test_the_vocabulary_knows_markers_that_the_template_does_not() -> None:

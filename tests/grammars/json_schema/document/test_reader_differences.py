@@ -12,7 +12,6 @@ import pytest
 
 from grammars.json_schema.build import build
 from grammars.json_schema.document.dialects import DIALECTS
-from grammars.json_schema.document.reader_differences import has_later_formats, means_the_same
 from special_tokens.errors import GuidedError, SchemaError
 from tests.cases import seeds
 from tests.guided.validation.validators import judge as verdicts_of
@@ -176,24 +175,6 @@ def test_what_a_stray_dialect_asks_for_more_is_relaxed(judge: Judge, schema: Any
     assert ("/properties/a", row) in _rows(found, "relaxed")
     assert found.accepts(json.dumps({"a": value}))
     assert not unexcused(whole, {"a": value}, None, found.plan.schema_report.relaxed)
-
-
-@pytest.mark.parametrize("named", ["const", "dependencies", "$ref", "format"])
-def test_a_stray_dialect_that_changes_nothing_has_no_row(named: str) -> None:
-    part = {"$schema": _SEVEN, "properties": {named: {"type": "string", "format": "int32"}}, "default": {"id": "q"}}
-    schema = {"$schema": _FOUR, "type": "object", "properties": {"a": part}}
-    assert "$schema" not in {row.keyword for row in build(schema, watch=True).report.rows}
-    later = {"$schema": _FOUR, "properties": {"a": {"$schema": _SEVEN, "properties": {"b": {"format": "date"}}}}}
-    assert "$schema" in {row.keyword for row in build(later, watch=True).report.rows}
-
-
-def test_a_large_schema_of_another_dialect_is_not_looked_through() -> None:
-    """Each `$schema` in another would go through all that is below: what is not known is taken to matter."""
-    schema: dict[str, Any] = {"anyOf": [{"minimum": i} for i in range(499)]}
-    assert means_the_same({"anyOf": schema["anyOf"][:498]}, DIALECTS[1], DIALECTS[2])
-    assert not has_later_formats({"anyOf": schema["anyOf"][:498]})
-    assert not means_the_same(schema, DIALECTS[1], DIALECTS[2])
-    assert has_later_formats(schema)
 
 
 # -- words that we read as another dialect does

@@ -14,6 +14,7 @@ from grammars.regular.syntax.case_folding import _classes, case_folded
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as verdicts
+from tests.judges.schema_causes import unexcused
 from tests.judges.schema_laws import byte_judge, honest
 from tests.judges.schema_masks import Judge
 
@@ -30,25 +31,20 @@ def _with_case() -> list[str]:
 
 
 def test_letters_are_alike_where_both_validators_have_them_alike() -> None:
-    """Over all of Unicode: what all readers fold alike is what we do, and what any does is within the wide reading."""
+    """Over all of Unicode: all that we do."""
     rust = pytest.importorskip("jsonschema_rs")
-    narrow, wide = _classes(False), _classes(True)
     for char in _with_case():
         code = ord(char)
-        kin = {chr(other) for other in wide.get(code, (code,))} | set(char.lower()[:1] + char.upper()[:1])
         ours = re.compile(re.escape(char), re.IGNORECASE)
         theirs = rust.Draft202012Validator({"pattern": f"(?i)^\\x{{{code:X}}}$"})
-        for other in kin:
-            said = {ours.fullmatch(other) is not None, theirs.is_valid(other)}
-            if ord(other) in narrow.get(code, (code,)):
-                assert said == {True}, (char, other)
-            elif True in said:
-                assert ord(other) in wide[code], (char, other)
+        for other in map(chr, _classes().get(code, (code,))):
+            assert ours.fullmatch(other), (char, other)
+            assert theirs.is_valid(other), (char, other)
 
 
 def test_classes_are_closed() -> None:
-    assert case_folded(((0x61, 0x7A),), wide=False) == ((0x41, 0x5A), (0x61, 0x7A), (0x17F, 0x17F), (0x212A, 0x212A))
-    assert case_folded((), wide=True) == ()
+    assert case_folded(((0x61, 0x7A),)) == ((0x41, 0x5A), (0x61, 0x7A), (0x17F, 0x17F), (0x212A, 0x212A))
+    assert case_folded(()) == ()
 
 
 @pytest.mark.parametrize(
@@ -80,11 +76,11 @@ def test_flags_mean_what_all_readers_take_them_for(
 ) -> None:
     own: Any = {"type": "string", "pattern": pattern}
     schema = {"type": "string", "not": own} if negated else own
-    found = judge.compiled(schema, "strict")
+    found = judge.compiled(schema)
     for value in values:
         said = {verdict.is_valid for verdict in verdicts(schema, value)} - {None}
         if found.accepts(json.dumps(value, ensure_ascii=False)):
-            assert said == {True}, value
+            assert said == {True} or not unexcused(schema, value, None, found.plan.schema_report.relaxed), value
         else:
             assert False in said, value
 
@@ -93,7 +89,6 @@ def test_letters_that_readers_fold_differently_are_said() -> None:
     for schema in ({"type": "string", "pattern": "(?i)^i$"}, {"not": {"pattern": "(?i)^i$"}}):
         rows = build(schema, watch=True).report.narrowed
         assert "fold alike" in " ".join(row.reason for row in rows)
-    assert not build({"type": "string", "pattern": "(?i)^a$"}, watch=True).report.rows
 
 
 @pytest.mark.parametrize(

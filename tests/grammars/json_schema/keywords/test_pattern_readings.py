@@ -11,17 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import grammars.regular.finite as counting
 from grammars.json_schema.build import Outcome, build
-from grammars.json_schema.keywords.text import pattern_readings
-from grammars.limits.deadline import deadline
-from grammars.limits.work import WORK
 from grammars.regular.finite import finite_words
-from grammars.regular.languages import ANY, cat, chars, derive, inter, matches, neg, rep
-from grammars.regular.syntax.ecma import has_disputed_boundaries, language
+from grammars.regular.languages import chars, inter, neg, rep
+from grammars.regular.syntax.ecma import language
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as verdicts
-from tests.judges.schema_causes import violated
+from tests.judges.schema_causes import unexcused, violated
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
 
@@ -49,16 +45,12 @@ SEPARATED = ("a", "\r", "\n", "aa", "x\u2028", "foo", "\rfoo", "foo\u2029", "\r\
     ],
     ids=json.dumps,
 )
-def test_no_line_separator_makes_what_is_written_invalid(judge: Judge, schema: Any) -> None:
-    found = judge.compiled(schema)
-    assert not found.plan.schema_report.relaxed
-    assert "line separator" in " ".join(row.reason for row in found.plan.schema_report.narrowed)
+def test_a_dot_is_the_one_of_validators(judge: Judge, schema: Any) -> None:
+    found = judge.compiled(schema, "strict")
+    assert "U+2028" in " ".join(row.reason for row in found.plan.schema_report.rows)
     for value in SEPARATED:
         said = {verdict.is_valid for verdict in verdicts(schema, value)}
-        if found.accepts(json.dumps(value, ensure_ascii=False)):
-            assert True in said, value
-        elif {"\r", "\u2028", "\u2029"}.isdisjoint(value):
-            assert False in said, value
+        assert found.accepts(json.dumps(value, ensure_ascii=False)) == (False not in said), value
 
 
 @pytest.mark.parametrize(
@@ -77,19 +69,15 @@ def test_no_line_separator_makes_what_is_written_invalid(judge: Judge, schema: A
     ],
     ids=json.dumps,
 )
-def test_no_line_separator_in_a_key_makes_what_is_written_invalid(judge: Judge, schema: Any) -> None:
+def test_a_dot_of_keys_is_the_one_of_validators(judge: Judge, schema: Any) -> None:
     schema = {"type": "object", **schema}
-    found = judge.compiled(schema)
-    assert not found.plan.schema_report.relaxed
-    assert "line separator" in " ".join(row.reason for row in found.plan.schema_report.narrowed)
+    found = judge.compiled(schema, "strict")
     for key in ("a\rb", "a\nb", "axb", "a\u2028b", "\r", "\u2029", "a", "é", "", "\r\n"):
         for inner in (1, 10, "s", None):
             value = {key: inner}
             said = {verdict.is_valid for verdict in verdicts(schema, value)}
-            if found.accepts(json.dumps(value, ensure_ascii=False)):
-                assert True in said, value
-            elif {"\r", "\u2028", "\u2029"}.isdisjoint(key):
-                assert False in said, value
+            if len(said) == 1:  # not whether $ is found before a final newline
+                assert found.accepts(json.dumps(value, ensure_ascii=False)) == (True in said), value
 
 
 @pytest.mark.parametrize("pattern", [".*", "^x-.*", "a.*b|^$", "^[.]$", "\\."])
@@ -110,13 +98,6 @@ def test_borders_of_words_next_to_other_letters_are_said(pattern: str, negated: 
     schema: Any = {"type": "string", "pattern": pattern}
     rows = build({"not": schema} if negated else schema, watch=True).report.relaxed
     assert ("/not" if negated else "", "pattern") in {(row.pointer, row.keyword) for row in rows}
-    assert has_disputed_boundaries(pattern)
-
-
-@pytest.mark.parametrize("pattern", ["^[a-z]+\\b[a-z ]*$", "^\\w+\\b$", "^foo\\b$", "[\\b]", "a\\\\b"])
-def test_borders_of_words_among_ascii_letters_are_exact(pattern: str) -> None:
-    assert not has_disputed_boundaries(pattern)
-    assert not build({"type": "string", "pattern": pattern}, watch=True).report.relaxed
 
 
 @pytest.mark.parametrize(
@@ -148,7 +129,7 @@ def test_borders_of_words_are_said_both_ways(judge: Judge, schema: Any, values: 
 def test_what_borders_of_words_make_impossible_is_told() -> None:
     with pytest.raises(SchemaError, match="no value satisfies") as refused:
         build({"type": "string", "pattern": "^[^\\x20-\\x7e]\\b$"}, watch=True)
-    assert "word boundaries" in str(refused.value)
+    assert "some readings" in str(refused.value)
     with pytest.raises(SchemaError, match="no value satisfies") as refused:
         build({"type": "string", "pattern": "^ \\b$"}, watch=True)
     assert "word boundaries" not in str(refused.value)
@@ -159,28 +140,7 @@ def test_what_is_not_ecma_is_remarked() -> None:
     assert [row.outcome for row in rows if row.keyword == "pattern"] == [Outcome.EXACT]
 
 
-def test_a_wide_language_holds_the_narrow_one() -> None:
-    for pattern in ("^.$", "^(?!.*foo)", "a.b", "(?<!a.)b"):
-        for word in SEPARATED:
-            narrow, plain, wide = (matches(language(pattern, how), word) for how in (False, None, True))
-            assert narrow <= plain <= wide
-
-
 SMALL = ("^a", "b$", "^(ab)*$", "aa", "^.{2,3}$", "^(a|b{2})+$", "^[^a]*$", "^a?b?$")
-
-
-@pytest.mark.parametrize(
-    ("patterns", "expected"),
-    [
-        (("^x-", "^.{0,2}$"), {"x-"}),
-        (("^[ab]+$", "^.{2}$"), {"aa", "ab", "ba", "bb"}),
-        (("^[^a]*$", "^[ab]{1,2}$"), {"b", "bb"}),
-        (("^a", "^.{1,9}$"), None),
-        (("^[a-z]+$", "^.{1,9}$"), None),
-    ],
-)
-def test_words_in_several_languages_are_counted(patterns: tuple[str, ...], expected: set[str] | None) -> None:
-    assert finite_words(inter(*map(language, patterns)), 100) == expected
 
 
 @given(st.lists(st.tuples(st.sampled_from(SMALL), st.booleans()), max_size=4))
@@ -191,32 +151,11 @@ def test_words_in_several_languages_are_those_that_all_patterns_match(chosen: li
     assert finite_words(inter(language("^[ab]{0,4}$"), *terms), 31) == expected
 
 
-def test_counting_words_looks_at_a_bounded_part_of_a_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts: list[int] = []
-    monkeypatch.setattr(counting, "derive", lambda term, code: parts.append(term.size) or derive(term, code))
-    assert finite_words(inter(language("^[a-z_]{3,250}$"), language("^[a-z0-9-]{3,250}$")), 3_001) is None
-    assert 1_000 < sum(parts) <= WORK.enumeration
-    with deadline(0), pytest.raises(SchemaError, match="before the deadline"):
-        finite_words(inter(language("^[ab]+$"), language("^.{5}$")), 3_001)
-
-
-def test_the_only_key_that_is_left_is_written_once(judge: Judge) -> None:
-    schema = {"type": "object", "propertyNames": {"maxLength": 2}, "patternProperties": {"^x-": {"const": 1}}}
-    found = judge.compiled({**schema, "additionalProperties": False})
-    assert found.accepts('{"x-": 1}')
-    assert not found.accepts('{"x-": 1, "x-": 1}')
-    state = found.start.fork()
-    for token in state.engine.tokenize('{"x-": 1'):
-        state.commit([token])
-    assert not state.allows(state.engine.tokenize(",")[0])
-
-
-def test_what_only_contains_has_looked_at_is_said_where_validators_count_it() -> None:
+@pytest.mark.parametrize("year", ["2019-09", "2020-12"])
+def test_items_next_to_contains_may_be_evaluated(year: str) -> None:
     schema = {"type": "array", "contains": {"type": "integer"}, "minContains": 0, "unevaluatedItems": False}
-    for year, expected in (("2019-09", ["unevaluatedItems"]), ("2020-12", [])):
-        dialect = f"https://json-schema.org/draft/{year}/schema"
-        rows = build({"$schema": dialect, **schema}, watch=True).report.narrowed
-        assert [row.keyword for row in rows if row.keyword != "type"] == expected
+    rows = build({"$schema": f"https://json-schema.org/draft/{year}/schema", **schema}, watch=True).report.relaxed
+    assert [(row.pointer, row.keyword) for row in rows] == [("", "unevaluatedItems")]
 
 
 @pytest.mark.parametrize(
@@ -236,14 +175,6 @@ def test_null_is_added_once(judge: Judge) -> None:
     schema = {"type": ["string", "null"], "nullable": True}
     assert [verdict.is_valid for verdict in verdicts(schema, None)] == [True] * len(verdicts(schema, None))
     assert judge.compiled(schema).accepts("null")
-
-
-def test_formats_that_a_draft_does_not_have_make_no_schema_impossible(judge: Judge) -> None:
-    parts = [{"type": "string", "format": "uuid"}, {"format": "duration"}]
-    found = judge.compiled({"$schema": "http://json-schema.org/draft-06/schema#", "allOf": parts})
-    assert found.accepts('"x"')
-    rows = {(row.pointer, row.outcome) for row in found.plan.schema_report.rows if row.keyword == "format"}
-    assert rows == {("/allOf/0", Outcome.EXACT), ("/allOf/1", Outcome.EXACT)}
 
 
 def test_what_one_validator_cannot_read_is_asked_of_the_other() -> None:
@@ -309,8 +240,8 @@ _BY_UNICODE = (
     ],
 )
 @pytest.mark.parametrize("form", ["pattern", "not", "key", "no key"])
-def test_classes_next_to_look_around_are_what_all_readings_share(judge: Judge, pattern: str, form: str) -> None:
-    """Both validators read them by Unicode then, ECMA-262 by ASCII."""
+def test_what_validators_read_otherwise_next_to_look_around_is_said(judge: Judge, pattern: str, form: str) -> None:
+    """Both read classes by Unicode then, ECMA-262 by ASCII."""
     schemas: dict[str, Any] = {
         "pattern": {"type": "string", "pattern": pattern},
         "not": {"type": "string", "not": {"pattern": pattern}},
@@ -323,10 +254,17 @@ def test_classes_next_to_look_around_are_what_all_readings_share(judge: Judge, p
         value = {text: 1} if "key" in form else text
         if found.accepts(json.dumps(value, ensure_ascii=False)):
             num_accepted += 1
-            assert all(verdict.is_valid is not False for verdict in verdicts(schema, value)), text
+            if any(verdict.is_valid is False for verdict in verdicts(schema, value)):
+                assert not unexcused(schema, value, None, found.plan.schema_report.relaxed), text
     assert num_accepted
     rows = build(schema, watch=True).report.narrowed
-    assert any("together with look-around" in row.reason for row in rows)
+    assert any("next to look-around" in row.reason for row in rows)
+
+
+def test_look_around_that_asks_for_a_digit_is_enforced(judge: Judge) -> None:
+    found = judge.compiled({"type": "string", "pattern": r"^(?=.*\d)(?=.*[a-z]).{3,8}$"}, "strict")
+    assert found.accepts('"a1b"')
+    assert not found.accepts('"abc"')
 
 
 @pytest.mark.parametrize(
@@ -338,7 +276,7 @@ def test_classes_next_to_look_around_are_what_all_readings_share(judge: Judge, p
         ({"not": {"pattern": "^a{2}$"}}, "aa\n", ["a\n", "aa\n\n"]),
         ({"not": {"pattern": "^\\{a}$"}}, "{a}\n", ["a\n"]),
         ({"not": {"pattern": "^\\p{L}{1,64}$"}}, "é\n", ["9\n"]),
-        ({"pattern": "^(?!\\d{4}-\\d{2}$)"}, "2020-10\n", ["2020-100\n"]),
+        ({"pattern": "^(?![0-9]{4}-[0-9]{2}$)"}, "2020-10\n", ["2020-100\n"]),
     ],
 )
 def test_an_end_that_is_negated_is_found_before_a_final_newline_too(
@@ -354,10 +292,10 @@ def test_an_end_that_is_negated_is_found_before_a_final_newline_too(
     assert all(found.accepts(json.dumps({"a": other})) for other in others)
 
 
-def test_an_end_after_counts_that_may_begin_anywhere_has_a_row_that_refuses_nothing() -> None:
+def test_an_end_after_counts_that_may_begin_anywhere_has_a_row() -> None:
     found = byte_judge(None).compiled({"type": "string", "not": {"pattern": "[a-z]+[0-9]{5,9}$"}}, "strict")
     rows = [row for row in found.plan.schema_report.rows if row.pointer == "/not"]
-    assert [row.outcome for row in rows] == [Outcome.EXACT]
+    assert [row.outcome for row in rows] == [Outcome.NARROWED]
     assert "newline" in rows[0].reason
     assert not found.accepts('"a12345"')
 
@@ -399,12 +337,9 @@ def test_two_counts_that_a_negation_looks_at_are_enforced() -> None:
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "\r", False),
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "x", True),
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "long"}]}, "long", True),
-        # of keys, $ is the end in every reading
-        ({"patternProperties": {"^(?!x$)": {"type": "integer"}}, "additionalProperties": False}, {"x\n": 1}, True),
+        # in a key that a pattern forbids, too
+        ({"patternProperties": {"^(?!x$)": {"type": "integer"}}, "additionalProperties": False}, {"x\n": 1}, False),
         ({"patternProperties": {"^(?!x$)": {"type": "integer"}}, "additionalProperties": False}, {"x": 1}, False),
-        # letters that readers fold differently are in no negated class
-        ({"type": "string", "not": {"pattern": "(?i)^\\W$"}}, "\u0130", False),
-        ({"type": "string", "not": {"pattern": "(?i)^\\W$"}}, "a", True),
     ],
 )
 def test_what_readings_decide_is_enforced_as_validators_read_it(
@@ -415,31 +350,8 @@ def test_what_readings_decide_is_enforced_as_validators_read_it(
     assert accepted in {verdict.is_valid for verdict in verdicts(schema, value)}
 
 
-def test_strings_that_are_wider_than_asked_for_have_a_row_however_they_are_asked_for() -> None:
-    costly: dict[str, Any] = {"type": "string", "allOf": [{"pattern": "a.{40}$"}, {"pattern": "b.{41}$"}]}
-    costly["not"] = {"pattern": "c.{42}$"}
-    for schema in (
-        {"$ref": "#/$defs/s", "$defs": {"s": costly}},
-        {"$dynamicRef": "#s", "$defs": {"s": {"$dynamicAnchor": "s", **costly}}},
-    ):
-        assert build(schema, watch=True).report.relaxed
-        with pytest.raises(SchemaError, match="cannot be enforced"):
-            build(schema, watch=True, policy="strict")
-
-
-def test_what_a_late_request_could_not_tell_is_told_the_next_one() -> None:
-    pattern = "^(?=.*late)x-[a-z]+$"
-    with deadline(0):
-        pattern_readings(pattern)
-    sure, maybe = pattern_readings(pattern)
-    assert sure is maybe
-
-
 def test_many_words_that_are_long_are_not_all_spelled() -> None:
     assert finite_words(rep(chars([(0x1F600, 0x1F600)]), 0, 29_999), 100) is None
-    long_words = cat(chars([(0x4E00, 0x59AD)]), rep(chars([(97, 97)]), 0, None))
-    assert finite_words(inter(long_words, rep(ANY, 1_900, 1_900)), 3_000) is None
-    assert finite_words(inter(long_words, rep(ANY, 2, 2)), 3_000) is not None
 
 
 @pytest.mark.parametrize("pattern", ["\\u{411", "[\\u{411", "a\\u{4", "(\\u{1F600"])

@@ -6,6 +6,7 @@ import copy
 import importlib
 import json
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -148,14 +149,15 @@ def test_many_relaxed_rows_after_many_references_take_no_time() -> None:
 def test_each_place_around_what_is_relaxed_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = 0
 
-    def width(keyword: str, inner: str) -> int:
+    def counted(compiled: Any, pointer: str) -> Iterator[tuple[str, str]]:
         nonlocal looks
-        looks += 1
-        return known(keyword, inner)
+        for place in around(compiled, pointer):
+            looks += 1
+            yield place
 
     module = importlib.import_module("grammars.json_schema.report.dependent_keywords")
-    known = module._width
-    monkeypatch.setattr(module, "_width", width)
+    around = module._CompiledSchemas.around
+    monkeypatch.setattr(module._CompiledSchemas, "around", counted)
     schema: dict[str, Any] = {"type": "object", "properties": {f"r{i}": relaxed() for i in range(500)}}
     for i in range(80):
         schema = {"type": "object", "properties": {"a": schema}, "$anchor": f"n{i}"}
@@ -180,7 +182,6 @@ INTEGERS = {"type": "integer"}
     ("schema", "valid", "invalid"),
     [
         ({"patternProperties": {"^.$": INTEGERS}, "required": ["\r"]}, {"\r": 1}, {"\r": "x"}),
-        ({"patternProperties": {"^(?!a)\\w$": INTEGERS}, "required": ["é"]}, {"é": 1}, {"é": "x"}),
         ({"patternProperties": {"^.$": INTEGERS}, "const": {"\r": 1}}, {"\r": 1}, {"\r": 2}),
         (
             {"patternProperties": {"^.$": INTEGERS, "^(a)\\1$": INTEGERS}, "dependentRequired": {"b": ["\r"]}},
@@ -216,17 +217,7 @@ def test_keys_that_readers_differ_on_can_be_asked_for(judge: Judge, schema: Any,
 @pytest.mark.parametrize(
     ("schema", "valid"),
     [
-        ({"patternProperties": {"^.$": INTEGERS}, "required": ["\r"], "type": "object", **CLOSED}, {"\r": 1}),
-        (
-            {
-                "$schema": "https://json-schema.org/draft/2019-09/schema",
-                "type": "array",
-                "contains": {"type": "string"},
-                "minItems": 1,
-                "unevaluatedItems": False,
-            },
-            ["x"],
-        ),
+        ({"patternProperties": {"^(?!a)\\w$": INTEGERS}, "required": ["é"], "type": "object", **CLOSED}, {"é": 1}),
     ],
 )
 def test_the_error_says_that_validators_may_read_an_impossible_schema_otherwise(schema: Any, valid: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from grammars.json_schema.build import build
 from grammars.json_schema.document.documents import Documents
-from grammars.json_schema.solver.solver import MemoisedSolver
+from grammars.json_schema.solver.semantics import solver_of
 from special_tokens.errors import GuidedError
 from tests.cases import seeds
 from tests.guided.validation.validators import judge as verdicts
@@ -153,7 +153,7 @@ def test_a_format_that_its_draft_does_not_have_excludes_nothing(judge: Judge) ->
 def test_readings_are_looked_at_where_they_may_differ(draft: str, schema: Any, expected: bool) -> None:
     dialect = "http://json-schema.org" if draft == "draft-04" else "https://json-schema.org/draft"
     documents = Documents({"$schema": f"{dialect}/{draft}/schema", **schema}, None)
-    assert MemoisedSolver(documents).may_be_wider((documents.root.number,)) is expected
+    assert solver_of(documents).may_be_wider((documents.root.number,)) is expected
 
 
 SEVEN = [f"k{i}" for i in range(7)]
@@ -251,12 +251,12 @@ def test_patterns_that_are_not_understood_have_a_row_wherever_they_decide(
 
 
 @pytest.mark.parametrize("dialect", ["2019-09", "2020-12"])
-def test_items_of_a_document_of_2019_09_that_contains_does_not_evaluate_are_said(dialect: str) -> None:
+def test_items_that_contains_may_evaluate_are_said(dialect: str) -> None:
     inner = {"$schema": DRAFT, "contains": {"const": 1}, "minContains": 0}
     schema = {"$schema": f"https://json-schema.org/draft/{dialect}/schema", "allOf": [{"$ref": "urn:inner"}]}
     for closing, said in (({"unevaluatedItems": False}, True), ({}, False)):
         report = build({**schema, "type": "array", **closing}, documents={"urn:inner": inner}).report
-        assert (("", "unevaluatedItems") in {(row.pointer, row.keyword) for row in report.narrowed}) is said
+        assert (("", "unevaluatedItems") in {(row.pointer, row.keyword) for row in report.relaxed}) is said
 
 
 PATTERNS = ["^.$", "^a$", "^a\\n$", ".*", "^.+a", "^[^a]$", "^(?!a)", "^a|.b$", "(?i)^k$", "\\.", "^[a-z.]{1,3}$", "b$"]
@@ -313,9 +313,9 @@ def test_nothing_that_all_validators_refuse_is_written(judge: Judge, seed: int) 
 def test_only_what_is_apart_for_all_readers_is_proved_apart(one: Any, two: Any, expected: bool) -> None:
     """Nothing is proved where their readings may differ."""
     documents = Documents({"oneOf": [{"type": "string", **one}, {"type": "string", **two}]}, None)
-    solver = MemoisedSolver(documents)
+    solver = solver_of(documents)
     a, b = (solver.child(documents.root, part, "oneOf", i) for i, part in enumerate(documents.root.schema["oneOf"]))
     assert a is not None
     assert b is not None
-    differ = any(sign in part.get("pattern", "") for part in (one, two) for sign in (".", "$"))
+    differ = any("$" in part.get("pattern", "") for part in (one, two))
     assert solver.is_empty(tuple(sorted((*a, *b))), for_all=True) is (expected and not differ)
