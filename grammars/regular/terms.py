@@ -19,6 +19,7 @@ __all__ = [
     "EPS",
     "MAX_CODE_POINT",
     "NONE",
+    "Ranges",
     "Regular",
     "alt",
     "borders",

@@ -40,8 +40,11 @@ _OPERATORS = ("&&", "--", "~~")
 def language(pattern: str, flags: str = "") -> Regular:
     """Return the language of the pattern of a whole lexeme; raises `InvalidRegex` or `NotTranslated`."""
     if len(pattern) > 20_000:
-        raise NotTranslated("the pattern is too long to look into")
-    return cast(Regular, _parsed(_Parser(pattern), flags))
+        raise NotTranslated("more than 20,000 characters")
+    try:
+        return cast(Regular, _parsed(_Parser(pattern), flags))
+    except NotRegular as error:
+        raise NotTranslated(str(error)) from None
 
 
 @lru_cache(maxsize=500)
@@ -76,7 +79,7 @@ def approximate_language(pattern: str, flags: str = "") -> Regular:
         return cast(Regular, _parsed(_Parser(pattern, strict=False), flags))
     except _TooMany:
         raise
-    except InvalidRegex:
+    except (InvalidRegex, NotRegular):
         return EPS
 
 
@@ -129,7 +132,7 @@ class _Parser(PatternParser):
     def set_flags(self, on: str, off: str, at: int) -> None:
         if set(on + off) - set("imsxuUR"):
             raise InvalidRegex("an unknown kind of group", at)
-        if set(on + off) & set("mUR") or "u" in off:
+        if "R" in on + off or "u" in off:  # m is about lines, U about greed: the lexer knows neither
             self.untranslated(f"the flags {on}{off and '-'}{off}")
         self.flags = self.flags.union(on) - set(off)
 
@@ -192,9 +195,6 @@ class _Parser(PatternParser):
         begin, char = self.at, self.peek()
         end = self.text.find("}", self.at) if self.peek(2)[1:] == "{" else self.at + 1
         self.at = end + 1 if end >= 0 else len(self.text)
-        if not self.search:
-            self.untranslated("Unicode classes")
-            return EVERY
         name = self.text[begin + 1 : self.at].strip("{}")
         members = self.case(category(name.removeprefix("^")))
         return ranges_minus(EVERY, members) if (char == "P") != name.startswith("^") else members

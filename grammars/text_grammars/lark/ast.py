@@ -222,11 +222,10 @@ class Ignore:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """``%import common.NAME -> ALIAS``."""
+    """An ``%import`` of what does not exist; terminals of ``common`` are definitions."""
 
     path: str
     name: str
-    alias: str
     at: SourcePlace = field(default=(0, 0), compare=False)
 
 

@@ -71,6 +71,11 @@ def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[R
     walk = LexerWalk(source)
     if hanging := walk.hanging():
         raise _endless(*hanging)
+    if not walk.may_end:
+        how = next(
+            (f": the lexer goes on with {lost.long} where {lost.follower} should follow" for lost in walk.lost), ""
+        )
+        raise GrammarError(f"no text ends this grammar{how}", expected="a lexeme that ends earlier, or [suffix=...]")
     for lexeme in endless[:_MAX_ROWS]:
         line, column = lexeme.at
         reason = f"at line {line}, column {column} it can never end: all that may follow it there continues it"

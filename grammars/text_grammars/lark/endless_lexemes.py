@@ -39,10 +39,11 @@ class _Ends:
     """The ends of the lexemes of a grammar; ``then`` is as in `endless_lexemes`."""
 
     def __init__(self, source: LarkGrammar, then: Regular | None = None) -> None:
-        self.languages, self.work = LexemeLanguages(source), Work(WORK.lexemes)
+        self.languages = LexemeLanguages(source, () if then is None else (then,))
+        self.work = Work(WORK.lexemes)
         self.sets = FollowSets(source, by_place=True)
         self._ignored: list[Expr] = [ignore.body for ignore in source.ignores]
-        self._then = then
+        self._then = then if then is None else self.languages.compact(then)
         self._following: dict[int, tuple[Regular | None, set[int]]] = {}
         self._ends: dict[tuple[Regular, Regular], bool] = {}
 

@@ -59,7 +59,7 @@ class FollowSets:
         self.lexemes: list[Expr | None] = [None]
         self.places: dict[int, SourcePlace] = {}
         self._numbers: dict[Expr | int, int] = {}
-        self._nullable: set[str] = set()
+        self.nullable: set[str] = set()  #: the rules that may be empty
         self._learn_nullable()
         self._first = self._firsts()
         self.begin = self._first["start"]
@@ -82,7 +82,7 @@ class FollowSets:
         def holds(name: str) -> bool:
             if name in self.lexeme_rules or not self._is_nullable(self.rules[name].body):
                 return False
-            self._nullable.add(name)
+            self.nullable.add(name)
             return True
 
         fixpoint(order, uses, holds)
@@ -92,7 +92,7 @@ class FollowSets:
             case Literal(text=""):
                 return True
             case Name(name=name) if name in self.rules:
-                return name in self._nullable
+                return name in self.nullable
             case SeqExpr(parts=parts):
                 return all(map(self._is_nullable, parts))
             case AltExpr(options=options):

@@ -6,9 +6,10 @@ The engine's lexer takes the longest lexeme and never backtracks.  All analysis 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from grammars.limits.work import WORK, TooMuch, Work
+from grammars.regular.compact import CompactAlphabet
 from grammars.regular.languages import (
     ALL,
     MAX_CODE_POINT,
@@ -56,11 +57,21 @@ _MAX_PARTS = 25_000
 
 
 class LexemeLanguages:
-    """The languages of a grammar's lexemes; each terminal is computed once, after those that it uses."""
+    """The languages of a grammar's lexemes; each terminal is computed once, after those that it uses.
 
-    def __init__(self, source: LarkGrammar) -> None:
+    With ``compared_with``, which are other terms, characters that nothing in the grammar and in these tells apart are
+    one (`CompactAlphabet`): such languages are compared, not written.
+    """
+
+    def __init__(self, source: LarkGrammar, compared_with: Iterable[Regular] | None = None) -> None:
         self._languages: dict[Expr, Regular | None] = {}
         self._terminals: dict[str, Regular | None] = {}
+        self.alphabet: CompactAlphabet | None = None
+        if compared_with is not None:
+            parts = (expr for expr in source.walk() if isinstance(expr, Literal | CharRange | Regexp))
+            terms = [term for part in parts if (term := self.of(part)) is not None]
+            self.alphabet = CompactAlphabet([*terms, *compared_with])
+            self._languages.clear()
         terminals = {d.name: d for d in source.definitions if d.is_terminal}
         for group in components(uses_of(terminals.values())):
             for name in group:
@@ -81,6 +92,10 @@ class LexemeLanguages:
                 self._languages[lexeme] = None
         return self._languages[lexeme]
 
+    def compact(self, term: Regular) -> Regular:
+        """Return the term over the languages' own alphabet."""
+        return term if self.alphabet is None else self.alphabet.compact(term)
+
     def may_be_empty(self, lexeme: Expr) -> bool:
         term = self.of(lexeme)
         return term is not None and term.nullable
@@ -88,11 +103,11 @@ class LexemeLanguages:
     def _language(self, expr: Expr) -> Regular:
         match expr:
             case Literal(text=word, ignore_case=ignore_case):
-                return _any_case(word) if ignore_case else text(word)
+                return self.compact(_any_case(word) if ignore_case else text(word))
             case CharRange(first=first, last=last):
-                return chars([(ord(first), ord(last))])
+                return self.compact(chars([(ord(first), ord(last))]))
             case Regexp(regex=regex, flags=flags):
-                return language(regex, flags)
+                return self.compact(language(regex, flags))
             case Name(name=name):
                 terminal = self._terminals.get(name)
                 if terminal is None:
@@ -144,7 +159,7 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
     The engine takes the longest lexeme: if one of these continues, the text that follows the other is impossible.  A
     lexeme with too many states is listed; if ``work`` is used up, every lexeme of more than one character is.
     """
-    languages = LexemeLanguages(source)
+    languages = LexemeLanguages(source, ())
     analysis = FollowSets(source, languages.may_be_empty)
     swallowing: dict[Expr, None] = {}
 

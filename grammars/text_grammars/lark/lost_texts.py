@@ -60,7 +60,7 @@ class LexerWalk:
     """
 
     def __init__(self, source: LarkGrammar) -> None:
-        self._languages = LexemeLanguages(source)
+        self._languages = LexemeLanguages(source, ())
         self._sets = FollowSets(written_out(source), self._languages.may_be_empty, by_place=True)
         self._ignored = [ignore.body for ignore in source.ignores]
         sets, written, everything = self._sets, ignored_after(source), set(range(len(self._ignored)))
@@ -71,11 +71,14 @@ class LexerWalk:
         self._beginnings: dict[int, _Group] = {}
         self._forced: dict[frozenset[_Begun], frozenset[_Begun]] = {}
         self.lost: dict[LostText, None] = {}
+        is_known = all(self._languages.of(lexeme) for lexeme in sets.lexemes if lexeme is not None)
+        self.may_end = "start" in sets.nullable or not is_known  #: False only where no text ends the grammar
         unread = [i for i in sets.reached() if self._languages.of(sets.lexemes[i]) is None]  # type: ignore[arg-type]
         self._unread = sum(1 << i for i in unread)
         try:
             self._run([sets.begin, *(sets.followers.get(i, 0) for i in unread)])
         except TooMuch:
+            self.may_end = True
             self._work = Work(WORK.lexemes)
             with suppress(TooMuch):  # hanging lexemes at least, wherever they stand
                 self._run([sets.begin, *sets.followers.values()], with_readers=False)
@@ -142,6 +145,7 @@ class LexerWalk:
             seen.add((frozenset(group), reader))
             self._work.spend(len(group))
             if reader is None or lost is None:
+                self.may_end |= any(lexeme.may_be_last for lexeme in group)
                 waiting += self._read_as_the_lexer(group)
             elif not with_readers:
                 continue
@@ -185,7 +189,8 @@ class LexerWalk:
 
     def _is_apart(self, code: int) -> bool:
         """Whether authors write something ignored in front of a lexeme that begins so: a word."""
-        return bool(self._ignored) and (chr(code).isalnum() or chr(code) == "_")
+        char = self._languages.alphabet.example(code) if self._languages.alphabet else chr(code)
+        return bool(self._ignored) and (char.isalnum() or char == "_")
 
 
 def _codes(begun: Iterable[_Begun]) -> list[int]:

@@ -43,6 +43,7 @@ from grammars.text_grammars.lark.ast import (
     Unsupported,
     WhenExpr,
 )
+from grammars.text_grammars.lark.common_terminals import COMMON
 from grammars.text_grammars.lark.lexer import KINDS, tokens_of
 from special_tokens.errors import GrammarError
 
@@ -143,6 +144,13 @@ def _place(token: Token) -> SourcePlace:
     return token.line, token.column
 
 
+def _imported(path: str, name: str, alias: str, at: SourcePlace) -> Import | Definition:
+    """Return a terminal of ``common`` as if the grammar defined it, so that all analysis knows its language."""
+    if path != "common" or name not in COMMON:
+        return Import(path, name, at)
+    return Definition(alias, Regexp(COMMON[name], at=at), at=at)
+
+
 class _Values(Transformer):
     """Builds the tree while lark parses, so that nothing recurses over a deep tree."""
 
@@ -185,14 +193,14 @@ class _Values(Transformer):
     def path(self, parts: list[Any]) -> str:
         return "".join(part.value for part in parts)
 
-    def import_one(self, parts: list[Any]) -> Import:
+    def import_one(self, parts: list[Any]) -> Import | Definition:
         path, _, name = parts[1].rpartition(".")
         alias = parts[3].value if len(parts) > 3 and parts[3] is not None else name
-        return Import(path, name, alias, _place(parts[0]))
+        return _imported(path, name, alias, _place(parts[0]))
 
-    def import_many(self, parts: list[Any]) -> list[Import]:
+    def import_many(self, parts: list[Any]) -> list[Import | Definition]:
         names = [part for part in parts[2:] if _is(part, "RULE") or _is(part, "TERMINAL")]
-        return [Import(parts[1], name.value, name.value, _place(parts[0])) for name in names]
+        return [_imported(parts[1], name.value, name.value, _place(parts[0])) for name in names]
 
     def options(self, parts: list[Token]) -> Options:
         return Options(parts[0].value, _place(parts[0]))

@@ -67,7 +67,7 @@ class _LarkWriter:
         self.source = source
         self.writing = writing
         self.lexeme_rules = {d.name for d in source.definitions if _lexeme_attributes(d)}
-        taken = {d.name for d in source.definitions} | {i.alias for i in source.imports}
+        taken = {d.name for d in source.definitions}
         self.skip = self.begin = ""
         self.ignored = ignored_after(source)
         if source.ignores:
@@ -77,9 +77,6 @@ class _LarkWriter:
 
     def text(self) -> str:
         lines = [self.definition(definition) for definition in self.source.definitions]
-        for imported in self.source.imports:
-            alias = f" -> {imported.alias}" if imported.alias != imported.name else ""
-            lines.append(f"%import common.{imported.name}{alias}")
         if self.skip:
             # each text is a lexeme of its own: in one for several, a "-" after a blank, or after the end of a "--"
             # comment, would be the beginning of the next comment

@@ -20,7 +20,8 @@ from grammars.regular.languages import UNKNOWN, matches, shortest
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import NotTranslated, language
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
-from grammars.text_grammars.lark.check import COMMON, check
+from grammars.text_grammars.lark.check import check
+from grammars.text_grammars.lark.common_terminals import COMMON
 from grammars.text_grammars.lark.convert import client_grammar, parse_source
 from grammars.text_grammars.lark.endless_lexemes import can_end
 from grammars.text_grammars.lark.write import WriteOptions, write

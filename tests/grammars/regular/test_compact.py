@@ -1,0 +1,48 @@
+"""A compacted term has the words that the term has, character by character."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grammars.regular.compact import CompactAlphabet
+from grammars.regular.languages import MAX_CODE_POINT, chars, matches, text
+from grammars.regular.syntax.rust import language
+
+PATTERNS = (
+    r"\w+",
+    r"\p{L}*",
+    r"[а-я]+x",
+    r"[^é\d]+",
+    r"\S\s",
+    "éß",
+    r"[\x{ffff}-\x{10ffff}]",
+    "a.b",
+    r"(é|\w)+!",
+    "[^a]",
+)
+CHARACTERS = st.one_of(st.sampled_from("aé ßя!5—\U0010ffff\ue000\ud7ff"), st.characters(exclude_categories=("Cs",)))
+
+
+@given(st.lists(st.sampled_from(PATTERNS), min_size=1, max_size=4), st.text(CHARACTERS, max_size=4))
+def test_a_smaller_alphabet_tells_the_same_apart(patterns: list[str], word: str) -> None:
+    terms = [language(pattern) for pattern in patterns]
+    alphabet = CompactAlphabet([*terms, *(text(char) for char in word)])
+    small = "".join(_compact(alphabet, char) for char in word)
+    for term in terms:
+        assert matches(alphabet.compact(term), small) == matches(term, word)
+
+
+def _compact(alphabet: CompactAlphabet, char: str) -> str:
+    compact = alphabet.compact(text(char))
+    (word,) = compact.args
+    return str(word)
+
+
+def test_word_characters_are_few_and_everything_stays_everything() -> None:
+    word = language(r"\w")
+    alphabet = CompactAlphabet([word, chars([(0, MAX_CODE_POINT)])])
+    assert len(word.args) > 700
+    assert len(alphabet.compact(word).args) < 8
+    assert alphabet.compact(chars([(0, MAX_CODE_POINT)])) == chars([(0, MAX_CODE_POINT)])
+    assert alphabet.example(ord("a")) == "a"
