@@ -6,23 +6,20 @@ the tokens that end them.
 
 from __future__ import annotations
 
-import json
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from grammars.formats.calls.call_shape import CallShape, read_shape
 from grammars.formats.calls.classify import classify, split_wrappers
 from grammars.formats.check import TYPED_TOOLS, differences
 from grammars.formats.golden_texts import GoldenPrompt, GoldenText, golden_texts, prompts
 from grammars.formats.probe import samples as s
-from grammars.formats.probe.input_needs import read_inputs, text_beside_calls, tools_argument
+from grammars.formats.probe.input_needs import read_inputs, text_beside_calls
 from grammars.formats.probe.renderings import Renderings
 from grammars.formats.probe.sample_calls import CallTexts, in_one_turn, read_call_texts
 from grammars.formats.probe.text_units import Units
 from grammars.formats.probe.turns import Turn, read_turn
-from grammars.formats.prompt_example import read_declared
 from grammars.formats.provenance import rendered_fields
 from grammars.formats.reasoning.read_reasoning import ReasoningReading, read_reasoning
 from grammars.formats.turn_ends import CallEnds, ContentEnds, call_ends, content_ends, not_ends
@@ -163,8 +160,7 @@ class TemplateReading:
     def _checked_calls(self) -> tuple[ToolCallFormat | None, str, tuple[str, ...]]:
         """The format of calls, its evidence, and notes."""
         if self.texts is None:
-            declared = self._declared()
-            return declared, "text of the prompt", (self.renderings.why_no_calls,)
+            return None, "", (self.renderings.why_no_calls,)
         if self._shape is not None and self._shape.is_unread:
             return None, "", ("the chat template writes a second call in a form that is not recognised",)
         if self.calls is None:
@@ -186,14 +182,6 @@ class TemplateReading:
         answer = text.removeprefix(start)
         closing = self.units.common_prefix(answer, self._content_ends.content_end)
         return answer[len(closing) :] if start and self.units.markers(closing) else text
-
-    def _declared(self) -> ToolCallFormat | None:
-        """The format of calls in an example that the prompt shows to the model."""
-        name, is_text = tools_argument(self.renderings, self.plain, self.template)
-        if not name:
-            return None
-        tools: Any = json.dumps([tool["function"] for tool in s.TOOLS]) if is_text else list(s.TOOLS)
-        return read_declared(self.renderings.prompt(self.plain, **{name: tools}) or "")
 
     def _with_gap(self, form: ToolCallFormat) -> ToolCallFormat:
         """The format with the gap between text and calls, and with whether text may precede or follow calls."""
