@@ -20,7 +20,6 @@ from grammars.formats.probe.renderings import Renderings
 from grammars.formats.probe.sample_calls import CallTexts, in_one_turn, read_call_texts
 from grammars.formats.probe.text_units import Units
 from grammars.formats.probe.turns import Turn, read_turn
-from grammars.formats.provenance import rendered_fields
 from grammars.formats.reasoning.read_reasoning import ReasoningReading, read_reasoning
 from grammars.formats.turn_ends import CallEnds, ContentEnds, call_ends, content_ends, not_ends
 from grammars.tool_calls.section import opening_marker
@@ -97,23 +96,24 @@ class TemplateReading:
 
     def format(self) -> tuple[Format, tuple[str, ...]]:
         """The format as far as renderings show it, with checked calls, and notes on what they do not show."""
-        calls, how, notes = self._checked_calls()
+        calls, notes = self._checked_calls()
         reasoning = self.reasoning.format
+        content = self._content(calls)
         evidence = [("inputs", "rendering")]
         evidence += [("reasoning", self.reasoning.evidence)] if reasoning else []
-        evidence += [("tool_calls", how)] if calls else []
+        evidence += [("content", "rendering")] if content != ContentFormat() else []
+        evidence += [("tool_calls", "rendering")] if calls else []
         evidence += [("ends", "rendering")] if self._content_ends.end else []
         made = Format(
             "inferred",
             reasoning=reasoning,
-            content=self._content(calls if how == "rendering" else None),
+            content=content,
             tool_calls=calls,
             ends=self._ends(calls),
             inputs=self._inputs(),
             evidence=tuple(evidence),
         )
-        shown = rendered_fields(made, self.reasoning.fields, shows_calls=self.texts is not None)
-        return replace(made, evidence=(*evidence, *shown)), notes
+        return made, notes
 
     def golden_texts(self, format: Format) -> tuple[GoldenText, ...]:
         """The sample turns as the template wrote them; with calls only if ``format`` was inferred from them."""
@@ -157,17 +157,17 @@ class TemplateReading:
             texts, shape.after, shape.middle, shape.before, self._content_ends, self.reasoning.header, self.units
         )
 
-    def _checked_calls(self) -> tuple[ToolCallFormat | None, str, tuple[str, ...]]:
-        """The format of calls, its evidence, and notes."""
+    def _checked_calls(self) -> tuple[ToolCallFormat | None, tuple[str, ...]]:
+        """The format of calls, and notes."""
         if self.texts is None:
-            return None, "", (self.renderings.why_no_calls,)
+            return None, (self.renderings.why_no_calls,)
         if self._shape is not None and self._shape.is_unread:
-            return None, "", ("the chat template writes a second call in a form that is not recognised",)
+            return None, ("the chat template writes a second call in a form that is not recognised",)
         if self.calls is None:
-            return None, "", ("the chat template writes calls in a form that is not recognised",)
+            return None, ("the chat template writes calls in a form that is not recognised",)
         if self.wrong:
-            return None, "", tuple(f"cross-check failed: {what}" for what in self.wrong)
-        return self.calls, "rendering", ()
+            return None, tuple(f"cross-check failed: {what}" for what in self.wrong)
+        return self.calls, ()
 
     def _without_reasoning(self, text: str) -> str:
         """A call's text without a preceding reasoning block."""

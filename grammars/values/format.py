@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from grammars.values.spelling import DEFAULT_SPELLING, Spelling
 
 __all__ = [
+    "PARTS",
     "Anchor",
     "ContentFormat",
     "EffortSwitch",
     "Ends",
+    "Evidence",
     "Format",
     "InputNeeds",
     "ReasoningFormat",
@@ -26,6 +28,11 @@ __all__ = [
 ]
 
 Option = str | int | bool | None
+#: Pairs of a part of a format and the sources of its values.
+Evidence: TypeAlias = tuple[tuple[str, str], ...]
+
+#: The parts of a format, in the order in which they are shown.
+PARTS = ("reasoning", "content", "tool_calls", "ends", "inputs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,7 @@ class InputNeeds:
 class Format:
     """The wire format of one model.
 
-    ``evidence`` pairs each field with the source of its value (``override``, ``rendering``,
+    ``evidence`` pairs each part with the sources of its values (``override``, ``rendering``,
     ``vocabulary``, ``family NAME``, ``fallback``).
     """
 
@@ -170,7 +177,7 @@ class Format:
     ends: Ends = Ends()
     inputs: InputNeeds = InputNeeds()
     spelling: Spelling = DEFAULT_SPELLING
-    evidence: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    evidence: Evidence = field(default=(), compare=False)
 
     @property
     def spelling_of_calls(self) -> Spelling:
