@@ -1,4 +1,4 @@
-"""The base class of syntaxes that write arguments one by one."""
+"""Syntaxes that write arguments one by one."""
 
 from __future__ import annotations
 
@@ -57,11 +57,12 @@ _FREE_KEY = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
 #   words: the family's spelling of true, false and null if it differs from JSON's
 #   index_base: the $index of the first call
 class ParameterList:
-    """A syntax that writes arguments one by one; subclasses set its default patterns and its value coding."""
+    """A syntax that writes arguments one by one, with its default patterns; a subclass sets another value coding."""
 
-    id = ""
-    call_pattern = "$name\n$parameters"
-    parameter_pattern = "$key=$value"
+    def __init__(self, id: str, call_pattern: str, parameter_pattern: str) -> None:
+        self.id = id
+        self.call_pattern = call_pattern
+        self.parameter_pattern = parameter_pattern
 
     def patterns(self, form: ToolCallFormat) -> ArgumentPatterns:
         return ArgumentPatterns.of(form, self.call_pattern, self.parameter_pattern)
