@@ -23,7 +23,8 @@ from grammars.tool_calls.arguments.values import (
 from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.names import check_name, first_word
 from grammars.tool_calls.pattern import Hole
-from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.reader import Reader
 from grammars.tool_calls.section import opening_marker, wrapped
 from grammars.tool_calls.value_table import ValueTable, filled, lead_texts, until
 from grammars.tools.parameters import arguments_object
@@ -252,5 +253,5 @@ class ParameterList:
             out.append("".join(holes[p.name] if isinstance(p, Hole) else p for p in parts))
         return patterns.separator.join(out)
 
-    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return ParameterReader(form, tools, markers, self.patterns(form), self.coding(form))

@@ -18,8 +18,8 @@ from typing import Any
 from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import read_key, read_value, stream_value
 from grammars.tool_calls.pattern import Hole, escape_literal, fill, parse_pattern
-from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
-from grammars.tool_calls.reader import ReadStep, UnexpectedText
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
 from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
 from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
 from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
@@ -183,7 +183,7 @@ class JsonSyntax:
         ]
         return wrapped(form, texts, calls)
 
-    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return _JsonReader(form, tools, markers)
 
 

@@ -13,8 +13,8 @@ from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import stream_value
 from grammars.tool_calls.names import check_name
 from grammars.tool_calls.pattern import CallPattern, Hole, fill, parse_pattern, pattern_text
-from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
-from grammars.tool_calls.reader import ReadStep, UnexpectedText
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
 from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
 from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
 from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
@@ -72,7 +72,7 @@ class NameThenJson:
             texts.append(fill(pattern, values | {"arguments": arguments_text(call, form.spelling)}))
         return wrapped(form, texts, calls)
 
-    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return _NameReader(form, tools, markers)
 
 
