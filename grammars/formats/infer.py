@@ -1,8 +1,8 @@
 """Infer a model's wire format from all available evidence, the strongest first.
 
-An explicit override; sample conversations rendered by the chat template, and the words and markers of its text; family
-data; well-known reasoning markers of the vocabulary; the fallback, in which tools are described in the prompt and calls
-are JSON between tags, as plain text.
+Sample conversations rendered by the chat template, and the words and markers of its text; family data; well-known
+reasoning markers of the vocabulary; the fallback, in which tools are described in the prompt and calls are JSON between
+tags, as plain text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from grammars.formats.format_data import format_of_family
 from grammars.formats.golden_texts import GoldenPrompt, GoldenText
 from grammars.formats.probe.renderings import Renderings
 from grammars.formats.read_template import TemplateReading
-from grammars.values.format import PARTS, ContentFormat, Ends, Evidence, Format, ReasoningFormat, ToolCallFormat
+from grammars.values.format import ContentFormat, Ends, Evidence, Format, ReasoningFormat, ToolCallFormat
 from special_tokens import Role, SpecialTokens
 from special_tokens.errors import TemplateError
 
@@ -66,7 +66,6 @@ def infer(
     *,
     template: str = "",
     render_unsandboxed: Callable[..., str] | None = None,
-    override: Format | None = None,
 ) -> Inference:
     """Infer the format of a model.
 
@@ -75,8 +74,6 @@ def infer(
     shows the calls of such templates.  Raises `TemplateError` if the template renders not even
     a plain message.
     """
-    if override is not None:
-        return Inference(_with_evidence(override, "override"))
     if render is None:
         return completed(Format("inferred"), tokens)
     template = template or tokens.facts.chat_template
@@ -101,10 +98,6 @@ def _inferred(reading: TemplateReading, unsandboxed: TemplateReading | None) -> 
     return replace(
         finished, golden_texts=tuple(shown), prompts=reading.prompts(finished.format), next_inference=next_inference
     )
-
-
-def _with_evidence(format: Format, how: str) -> Format:
-    return replace(format, evidence=tuple((part, how) for part in PARTS if getattr(format, part)))
 
 
 def _read_unsandboxed(render_unsandboxed: Callable[..., str], reading: TemplateReading) -> TemplateReading | None:

@@ -138,7 +138,6 @@ class InputNeeds:
 
     arguments: Literal["object", "string"] = "object"  #: how ``tool_calls[].function.arguments`` must be passed
     content_of_calls: Literal["empty", "none"] = "empty"  #: content of a message with calls and no text
-    content_parts: bool = False  #: not read; plans of earlier releases have it
     content_as: Literal["text", "parts"] = "text"  #: plain text as it is, or as a list of one part
     developer_role: bool = False  #: accepts the role ``developer``; else it becomes ``system``
     system_role: bool = True  #: accepts the role ``system``; else its text goes into the first user message
@@ -166,8 +165,8 @@ class InputNeeds:
 class Format:
     """The wire format of one model.
 
-    ``evidence`` pairs each part with the sources of its values (``override``, ``rendering``,
-    ``vocabulary``, ``family NAME``, ``fallback``).
+    ``evidence`` pairs each part with the sources of its values (``rendering``, ``vocabulary``,
+    ``family NAME``, ``fallback``).
     """
 
     name: str  #: the family's id, or ``inferred``
