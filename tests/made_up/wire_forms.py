@@ -56,8 +56,6 @@ FORMS: dict[str, ToolCallFormat] = {
                    call="$name\n```json\n$arguments", between="\n"),
     "xml": form("xml_equals", call_end="</function>\n</tool_call>", between="\n", gap="\n\n",
                 parameter="<parameter=$key>\n$value\n</parameter>\n", words="True False None", **_XML),
-    "xml, any order": form("xml_equals", call_end="</function>\n</tool_call>", between="\n", order="any",
-                           parameter="<parameter=$key>\n$value\n</parameter>\n", **_XML),
     "xml, tight": form("xml_equals", call_end="</function>\n</tool_call>\n",
                        parameter="<parameter=$key>$value</parameter>\n", **_XML),
     "invoke": form("invoke", section_start="<minimax:tool_call>\n", section_end="</minimax:tool_call>"),

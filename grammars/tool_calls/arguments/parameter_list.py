@@ -50,7 +50,7 @@ _FREE_KEY = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
 #       and $type are flags for the value's type (types maps JSON types to words: string=str number=float, and
 #       integer=int if integers have a word of their own)
 #   separator: the text between two arguments
-#   order: schema (default), sorted or any
+#   order: schema (default) or sorted
 #   strings: json if strings are written as JSON, in quotes; otherwise they are raw text
 #   quote, quote_end: the delimiters around raw strings (other values have none); with plain_strings, strings without
 #       the delimiters' first character may stand without them
