@@ -8,17 +8,15 @@ from typing import Any, Literal
 from grammars.plan.plan import Pieces, ReasoningPlan
 from grammars.reasoning.levels import NATIVE_BUDGETS, normal_effort
 from grammars.reasoning.template import SHIPPED, Template, custom_template, shipped_template
+from grammars.regular.syntax.raw_text import ANY_TEXT
 from grammars.text_grammars.lark.convert import SchemaTexts
 from grammars.tool_calls.pattern import parse_pattern
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Node, Pattern, Rule, Sub, Text, Until, opt, seq
+from grammars.tree.nodes import Node, Rule, Sub, Text, Until, opt, seq
 from grammars.values.format import Format, ReasoningFormat
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["ANY_TEXT", "ReasoningPart", "framing", "reasoning_part"]
-
-#: Any text, line breaks included; special tokens are never text.
-ANY_TEXT = Pattern("(?s:.*)")
+__all__ = ["ReasoningPart", "framing", "reasoning_part"]
 
 ReasoningMode = Literal["absent", "optional", "required", "none"]
 

@@ -48,7 +48,6 @@ class _JsonBody:
     name: tuple[str, ...] | None
     arguments: tuple[str, ...]
     id: tuple[str, ...] | None = None
-    id_is_last: bool = False
 
     def is_inside(self, path: tuple[str, ...]) -> bool:
         """Whether some hole lies deeper than ``path``."""
@@ -81,9 +80,7 @@ def _read_pattern(pattern: str) -> _JsonBody:
     if name is not None and name and name[-1] == "\ue000":
         name = None
     arguments = tuple("" if key == "\ue000" else key for key in paths["\ue001"])
-    order = [part.name for part in parse_pattern(pattern) if isinstance(part, Hole)]
-    id_is_last = "id" in order and order.index("id") > order.index("arguments")
-    return _JsonBody(pattern, name, arguments, paths.get("\ue002", paths.get("\ue003")), id_is_last)
+    return _JsonBody(pattern, name, arguments, paths.get("\ue002", paths.get("\ue003")))
 
 
 #: Placeholder for a call's index that the object holds as a number.
