@@ -91,7 +91,6 @@ FORMS: dict[str, ToolCallFormat] = {
                       body='{"fn":"$name","args":$arguments}'),
     "lines": form("json_in_tags", call_start="<do>\n", call_end="\n</do>", spelling=Spelling(max_whitespace=12),
                   body='{\n  "fn": "$name",\n  "args": $arguments\n}'),
-    "arguments left out": form("json_in_tags", call_start="<do>", call_end="</do>", empty='{"name": "$name"}</do>'),
     "xml, values as JSON": form("xml_equals", call_end="</function>\n</tool_call>", strings="json", **_XML),
     "bare keys": form("key_tags", section_start="<js>", section_end="</js>", call_start="tools.", call_end="});",
                       call="$name({$parameters", parameter="$key: $value", separator=", ", strings="json"),
@@ -105,8 +104,7 @@ FORMS: dict[str, ToolCallFormat] = {
                                               parameter='<param name="$key">$value</param>', quote="<![CDATA[",
                                               quote_end="]]>", plain_strings=True, words="True False None"),
     "whole numbers stated": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
-                               parameter='<in k="$key" as="$type">$value</in>', types="integer=int number=float",
-                               empty='$name"/>'),
+                               parameter='<in k="$key" as="$type">$value</in>', types="integer=int number=float"),
 }  # fmt: skip
 
 #: Texts that the tokenizers of some families have as tokens.

@@ -229,7 +229,7 @@ class ParameterList:
                 "index": str(i + int(form.option("index_base", 0))),
             }
             texts.append("".join(values[p.name] if isinstance(p, Hole) else p for p in patterns.call))
-        return wrapped(form, texts, calls)
+        return wrapped(form, texts)
 
     def _rendered(
         self, form: ToolCallFormat, patterns: ArgumentPatterns, arguments: Mapping[str, Any], taken: Signature

@@ -86,7 +86,7 @@ class Harmony:
             _check(call.name, f"tool_calls[{i}].name")
             header = piece["recipient"] + call.name + piece["channel"] + piece["type"]
             texts.append(header + piece["message"] + arguments_text(call, form.spelling))
-        return wrapped(form, texts, calls)
+        return wrapped(form, texts)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return _HarmonyReader(form, tools, markers)

@@ -178,7 +178,7 @@ class JsonSyntax:
             )
             for i, call in enumerate(calls)
         ]
-        return wrapped(form, texts, calls)
+        return wrapped(form, texts)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return _JsonReader(form, tools, markers)

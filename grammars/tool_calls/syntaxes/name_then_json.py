@@ -70,7 +70,7 @@ class NameThenJson:
             check_name(call.name, parse_pattern(pattern), ("{",), place=f"tool_calls[{i}].name")
             values = _values(form, call.name, i, call.id)
             texts.append(fill(pattern, values | {"arguments": arguments_text(call, form.spelling)}))
-        return wrapped(form, texts, calls)
+        return wrapped(form, texts)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return _NameReader(form, tools, markers)
@@ -120,9 +120,6 @@ class _NameReader(SectionReader):
                     values["name"], _, values["id"] = values["name"].partition(self._call_id)
                 self.name = values.get("name", "").strip()
         self.end_call()
-
-    def name_ends(self) -> Sequence[str]:
-        return (_follower(self._pattern, self._pattern.index(Hole("name"))),)
 
     def _begin(self, values: Mapping[str, str]) -> None:
         name = values.get("name", "").strip()
