@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from grammars.tool_calls.arguments.parameter import signature
 from grammars.tool_calls.arguments.parameter_list import ParameterList
-from grammars.tool_calls.ids import id_pattern
-from grammars.tool_calls.names import check_name
-from grammars.tool_calls.pattern import CallPattern, Hole, parse_pattern
+from grammars.tool_calls.pattern import Hole, parse_pattern
 from grammars.tool_calls.protocol import SchemaNode
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Node, Rule, Text, alt, repeat, seq
-from grammars.tree.nodes import Pattern as Regex
+from grammars.tree.nodes import Node, Rule, alt, repeat, seq
 from grammars.values.format import Format, ToolCallFormat
 from grammars.values.report import ReportRow
 from grammars.values.tool import Tool
@@ -95,21 +91,7 @@ class ToolSection:
 
     def _call(self, tool: Tool) -> Node:
         node = syntax(self.form.syntax).call(self.form, tool, self.markers, self.schema)
-        empty = parse_pattern(str(self.form.option("empty", "")))
-        if empty and not any(parameter.required for parameter in signature(tool).parameters):
-            node = alt(node, self._without_arguments(tool, empty))
         return Rule(f"call_{tool.name}", node)
-
-    def _without_arguments(self, tool: Tool, empty: CallPattern) -> Node:
-        """A call without arguments, where the family writes it in another way."""
-        check_name(tool.name, empty, place=f"tools.{tool.name}")
-        values: dict[str, Node] = {
-            "name": Text(tool.name),
-            "id": Regex(id_pattern(self.form.id_style)),
-            "index": Regex(id_pattern("index")),
-        }
-        parts = (values[part.name] if isinstance(part, Hole) else self.markers.node(part) for part in empty)
-        return seq(self.markers.node(self.form.call_start), *parts)
 
 
 def _end_marker(form: ToolCallFormat) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from grammars.formats.probe import samples as s
 from grammars.formats.probe.json_spelling import with_default_spelling
 from grammars.formats.probe.sample_calls import CallTexts
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallStarted
+from grammars.tool_calls.reader import ArgumentsDelta, CallEnded, CallEvent, CallStarted
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.values.format import ToolCallFormat

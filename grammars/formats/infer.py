@@ -1,8 +1,8 @@
 """Infer a model's wire format from all available evidence, the strongest first.
 
-An explicit override; sample conversations rendered by the chat template, and the words and markers of its text; family
-data; well-known reasoning markers of the vocabulary; the fallback, in which tools are described in the prompt and calls
-are JSON between tags, as plain text.
+Sample conversations rendered by the chat template, and the words and markers of its text; family data; well-known
+reasoning markers of the vocabulary; the fallback, in which tools are described in the prompt and calls are JSON between
+tags, as plain text.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any
 from grammars.formats.format_data import format_of_family
 from grammars.formats.golden_texts import GoldenPrompt, GoldenText
 from grammars.formats.probe.renderings import Renderings
-from grammars.formats.provenance import evidence_of_changes, without_part
 from grammars.formats.read_template import TemplateReading
-from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat, ToolCallFormat
+from grammars.values.format import ContentFormat, Ends, Evidence, Format, ReasoningFormat, ToolCallFormat
 from special_tokens import Role, SpecialTokens
 from special_tokens.errors import TemplateError
 
@@ -33,7 +32,6 @@ __all__ = [
     "without_switch",
 ]
 
-_FALLBACK = dict.fromkeys(("tool_calls", "inputs.tools", "inputs.tool_calls", "inputs.tool_results"), "fallback")
 #: The fallback: the call format that the prompt describes to a model whose own format is unknown.
 DESCRIBED_CALLS = ToolCallFormat(
     "json_in_tags",
@@ -68,7 +66,6 @@ def infer(
     *,
     template: str = "",
     render_unsandboxed: Callable[..., str] | None = None,
-    override: Format | None = None,
 ) -> Inference:
     """Infer the format of a model.
 
@@ -77,8 +74,6 @@ def infer(
     shows the calls of such templates.  Raises `TemplateError` if the template renders not even
     a plain message.
     """
-    if override is not None:
-        return Inference(_with_evidence(override, "override"))
     if render is None:
         return completed(Format("inferred"), tokens)
     template = template or tokens.facts.chat_template
@@ -105,11 +100,6 @@ def _inferred(reading: TemplateReading, unsandboxed: TemplateReading | None) -> 
     )
 
 
-def _with_evidence(format: Format, how: str) -> Format:
-    parts = ("reasoning", "content", "tool_calls", "ends", "inputs")
-    return replace(format, evidence=tuple((part, how) for part in parts if getattr(format, part)))
-
-
 def _read_unsandboxed(render_unsandboxed: Callable[..., str], reading: TemplateReading) -> TemplateReading | None:
     """The template read without the sandbox, if only the sandbox kept it from writing calls."""
     if reading.calling is not None or not reading.is_refused:
@@ -124,7 +114,7 @@ def _read_unsandboxed(render_unsandboxed: Callable[..., str], reading: TemplateR
 def _with_refused(form: Format, unsandboxed: TemplateReading, notes: tuple[str, ...]) -> tuple[Format, tuple[str, ...]]:
     """The format with the calls that only an unsandboxed rendering shows; prompts are rendered in the same way."""
     other, _ = unsandboxed.format()
-    evidence = (*without_part(form.evidence, "tool_calls"), ("tool_calls", UNSANDBOXED))
+    evidence = tuple({**dict(form.evidence), "tool_calls": UNSANDBOXED}.items())
     ends = replace(form.ends, calls=other.ends.calls, not_ends=other.ends.not_ends)
     reasoning = form.reasoning or other.reasoning
     made = replace(
@@ -148,14 +138,14 @@ def completed(form: Format, tokens: SpecialTokens, notes: tuple[str, ...] = ()) 
             form,
             tool_calls=DESCRIBED_CALLS,
             inputs=replace(form.inputs, tools="described", tool_calls="described", tool_results="described"),
-            evidence=tuple((dict(form.evidence) | _FALLBACK).items()),
+            evidence=_and_from(_and_from(form.evidence, "inputs", "fallback"), "tool_calls", "fallback"),
         )
     return Inference(form, notes, call_notes=notes)
 
 
 def without_calls(inference: Inference, tokens: SpecialTokens, why: tuple[str, ...]) -> Inference:
     """The inference with the next evidence for calls, after these failed the check; ``why`` are the reasons."""
-    evidence = without_part(inference.format.evidence, "tool_calls")
+    evidence = _without(inference.format.evidence, "tool_calls")
     content = replace(inference.format.content, lead_start="", lead_end="")  # inferred from these calls
     form = replace(inference.format, tool_calls=None, content=content, evidence=evidence)
     return completed(form, tokens, (*inference.notes, *(f"cross-check failed: {wrong}" for wrong in why)))
@@ -165,9 +155,7 @@ def without_content_markers(inference: Inference) -> Inference:
     """The inference without markers around answers, after these failed the check."""
     format = inference.format
     content = ContentFormat(opening=format.content.opening)
-    return replace(
-        inference, format=replace(format, content=content, evidence=without_part(format.evidence, "content"))
-    )
+    return replace(inference, format=replace(format, content=content, evidence=_without(format.evidence, "content")))
 
 
 def without_switch(form: ReasoningFormat, prompt: str) -> ReasoningFormat:
@@ -180,7 +168,7 @@ def without_switch(form: ReasoningFormat, prompt: str) -> ReasoningFormat:
 def _with_family(form: Format, of_family: Format, family: str) -> Format:
     """Fill fields that renderings left open from family data."""
     changes: dict[str, Any] = {}
-    evidence = dict(form.evidence)
+    evidence = form.evidence
     for name in ("reasoning", "tool_calls"):
         if getattr(form, name) is None and getattr(of_family, name) is not None:
             changes[name] = getattr(of_family, name)
@@ -188,15 +176,24 @@ def _with_family(form: Format, of_family: Format, family: str) -> Format:
         changes["reasoning"] = replace(form.reasoning, ends_by_call=of_family.reasoning.ends_by_call)
     changes["content"] = _filled(form.content, of_family.content)
     changes["ends"] = _united(form.ends, of_family.ends)
-    if "inputs" not in evidence:
+    if "inputs" not in dict(evidence):
         changes["inputs"] = of_family.inputs
     elif of_family.inputs.reasoning == "described":
         changes["inputs"] = replace(form.inputs, reasoning="described")
     for part, value in changes.items():
-        filled = evidence_of_changes(getattr(form, part), value, part, f"family {family}")
-        evidence |= {name: f"{evidence[name]}, {how}" if part == "ends" and name in evidence else how
-                     for name, how in filled.items()}  # fmt: skip
-    return replace(form, name=family, **changes, evidence=tuple(evidence.items()))
+        if value != getattr(form, part):
+            evidence = _and_from(evidence, part, f"family {family}")
+    return replace(form, name=family, **changes, evidence=evidence)
+
+
+def _and_from(evidence: Evidence, part: str, how: str) -> Evidence:
+    """The evidence, with ``how`` for a part; after the evidence that the part has already."""
+    known = dict(evidence)
+    return tuple({**known, part: f"{known[part]}, {how}" if part in known else how}.items())
+
+
+def _without(evidence: Evidence, part: str) -> Evidence:
+    return tuple((name, how) for name, how in evidence if name != part)
 
 
 def _filled(content: ContentFormat, of_family: ContentFormat) -> ContentFormat:

@@ -6,24 +6,20 @@ the tokens that end them.
 
 from __future__ import annotations
 
-import json
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from grammars.formats.calls.call_shape import CallShape, read_shape
 from grammars.formats.calls.classify import classify, split_wrappers
 from grammars.formats.check import TYPED_TOOLS, differences
 from grammars.formats.golden_texts import GoldenPrompt, GoldenText, golden_texts, prompts
 from grammars.formats.probe import samples as s
-from grammars.formats.probe.input_needs import read_inputs, text_beside_calls, tools_argument
+from grammars.formats.probe.input_needs import read_inputs, text_beside_calls
 from grammars.formats.probe.renderings import Renderings
 from grammars.formats.probe.sample_calls import CallTexts, in_one_turn, read_call_texts
 from grammars.formats.probe.text_units import Units
 from grammars.formats.probe.turns import Turn, read_turn
-from grammars.formats.prompt_example import read_declared
-from grammars.formats.provenance import rendered_fields
 from grammars.formats.reasoning.read_reasoning import ReasoningReading, read_reasoning
 from grammars.formats.turn_ends import CallEnds, ContentEnds, call_ends, content_ends, not_ends
 from grammars.tool_calls.section import opening_marker
@@ -100,23 +96,24 @@ class TemplateReading:
 
     def format(self) -> tuple[Format, tuple[str, ...]]:
         """The format as far as renderings show it, with checked calls, and notes on what they do not show."""
-        calls, how, notes = self._checked_calls()
+        calls, notes = self._checked_calls()
         reasoning = self.reasoning.format
+        content = self._content(calls)
         evidence = [("inputs", "rendering")]
         evidence += [("reasoning", self.reasoning.evidence)] if reasoning else []
-        evidence += [("tool_calls", how)] if calls else []
+        evidence += [("content", "rendering")] if content != ContentFormat() else []
+        evidence += [("tool_calls", "rendering")] if calls else []
         evidence += [("ends", "rendering")] if self._content_ends.end else []
         made = Format(
             "inferred",
             reasoning=reasoning,
-            content=self._content(calls if how == "rendering" else None),
+            content=content,
             tool_calls=calls,
             ends=self._ends(calls),
             inputs=self._inputs(),
             evidence=tuple(evidence),
         )
-        shown = rendered_fields(made, self.reasoning.fields, shows_calls=self.texts is not None)
-        return replace(made, evidence=(*evidence, *shown)), notes
+        return made, notes
 
     def golden_texts(self, format: Format) -> tuple[GoldenText, ...]:
         """The sample turns as the template wrote them; with calls only if ``format`` was inferred from them."""
@@ -160,18 +157,17 @@ class TemplateReading:
             texts, shape.after, shape.middle, shape.before, self._content_ends, self.reasoning.header, self.units
         )
 
-    def _checked_calls(self) -> tuple[ToolCallFormat | None, str, tuple[str, ...]]:
-        """The format of calls, its evidence, and notes."""
+    def _checked_calls(self) -> tuple[ToolCallFormat | None, tuple[str, ...]]:
+        """The format of calls, and notes."""
         if self.texts is None:
-            declared = self._declared()
-            return declared, "text of the prompt", (self.renderings.why_no_calls,)
+            return None, (self.renderings.why_no_calls,)
         if self._shape is not None and self._shape.is_unread:
-            return None, "", ("the chat template writes a second call in a form that is not recognised",)
+            return None, ("the chat template writes a second call in a form that is not recognised",)
         if self.calls is None:
-            return None, "", ("the chat template writes calls in a form that is not recognised",)
+            return None, ("the chat template writes calls in a form that is not recognised",)
         if self.wrong:
-            return None, "", tuple(f"cross-check failed: {what}" for what in self.wrong)
-        return self.calls, "rendering", ()
+            return None, tuple(f"cross-check failed: {what}" for what in self.wrong)
+        return self.calls, ()
 
     def _without_reasoning(self, text: str) -> str:
         """A call's text without a preceding reasoning block."""
@@ -186,14 +182,6 @@ class TemplateReading:
         answer = text.removeprefix(start)
         closing = self.units.common_prefix(answer, self._content_ends.content_end)
         return answer[len(closing) :] if start and self.units.markers(closing) else text
-
-    def _declared(self) -> ToolCallFormat | None:
-        """The format of calls in an example that the prompt shows to the model."""
-        name, is_text = tools_argument(self.renderings, self.plain, self.template)
-        if not name:
-            return None
-        tools: Any = json.dumps([tool["function"] for tool in s.TOOLS]) if is_text else list(s.TOOLS)
-        return read_declared(self.renderings.prompt(self.plain, **{name: tools}) or "")
 
     def _with_gap(self, form: ToolCallFormat) -> ToolCallFormat:
         """The format with the gap between text and calls, and with whether text may precede or follow calls."""

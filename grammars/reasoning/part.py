@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from grammars.plan.plan import Pieces, ReasoningPlan
-from grammars.reasoning.levels import NATIVE_BUDGETS, normal_effort
+from grammars.reasoning.levels import LEVELS, NATIVE_BUDGETS, normal_effort
 from grammars.reasoning.template import SHIPPED, Template, custom_template, shipped_template
+from grammars.regular.syntax.raw_text import ANY_TEXT
 from grammars.text_grammars.lark.convert import SchemaTexts
 from grammars.tool_calls.pattern import parse_pattern
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Node, Pattern, Rule, Sub, Text, Until, opt, seq
+from grammars.tree.nodes import Node, Rule, Sub, Text, Until, opt, seq
 from grammars.values.format import Format, ReasoningFormat
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["ANY_TEXT", "ReasoningPart", "framing", "reasoning_part"]
-
-#: Any text, line breaks included; special tokens are never text.
-ANY_TEXT = Pattern("(?s:.*)")
+__all__ = ["ReasoningPart", "framing", "reasoning_part"]
 
 ReasoningMode = Literal["absent", "optional", "required", "none"]
 
@@ -182,39 +181,15 @@ def _plan(form: ReasoningFormat, level: str | None, preset: str, applied: bool, 
     return ReasoningPlan(level, preset, applied, start, markers.pieces(framing(form.end)[1]), opened_by)
 
 
-_STRENGTH = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-
-
 def _nearest(level: str, values: tuple[str, ...]) -> str:
-    """The legal value nearest to ``level``: itself, else the next stronger, else the strongest."""
-    if level in values:
-        return level
-    wanted = _STRENGTH.index(level)
-    above = [value for value, strength in zip(values, _strengths(values), strict=True) if strength >= wanted]
-    return (above or values)[0 if above else -1]
+    """The legal value nearest to ``level``: itself, else the next stronger, else the strongest.
 
-
-def _strengths(values: tuple[str, ...]) -> list[float]:
-    """The strength of each value, weakest first: that of known words, and for others one between their neighbours.
-
-    A word beyond the weakest or strongest known one is half a level away from it; where none is known, the values are
-    spread evenly from low to high.
+    Values that are no levels, weakest first, are spread evenly from low to high, if there are no others.
     """
-    strengths = {i: float(_STRENGTH.index(value)) for i, value in enumerate(values) if value in _STRENGTH}
-    low, high = float(_STRENGTH.index("low")), float(_STRENGTH.index("high"))
-    if not strengths:
-        step = (high - low) / max(len(values) - 1, 1)
-        return [low + step * i for i in range(len(values))]
-    out = []
-    for i in range(len(values)):
-        below, above = (
-            max((k for k in strengths if k <= i), default=None),
-            min((k for k in strengths if k >= i), default=None),
-        )
-        if below is None or above is None:
-            at = above if below is None else below
-            assert at is not None
-            out.append(strengths[at] + 0.5 * (i - at))
-        else:
-            out.append(strengths[below] + (strengths[above] - strengths[below]) * (i - below) / max(above - below, 1))
-    return out
+    wanted = LEVELS.index(level)
+    known = [value for value in values if value in LEVELS]
+    if known:
+        return next((value for value in known if LEVELS.index(value) >= wanted), known[-1])
+    low, high = LEVELS.index("low"), LEVELS.index("high")
+    share = (min(max(wanted, low), high) - low) / (high - low)
+    return values[math.ceil(share * (len(values) - 1))]

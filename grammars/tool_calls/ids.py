@@ -27,13 +27,11 @@ def make_id(style: str, name: str, index: int, given: str = "") -> str:
     """Return an id in this style; the same arguments give the same id.
 
     A style with holes (``functions.$name:$index``) is filled.  Otherwise ``given`` is kept if it fits the style;
-    else the id is the index (style ``index``) or nine letters and digits hashed from ``given``, name and index.
+    else the id is nine letters and digits hashed from ``given``, name and index.
     """
     if "$" in style:
         return fill(style, {"name": name, "index": str(index)})
     if given and re.fullmatch(id_pattern(style), given):
         return given
-    if style == "index":
-        return str(index)
     digest = int.from_bytes(hashlib.sha256(f"{given}\0{name}\0{index}".encode()).digest(), "big")
     return "".join(_ALPHABET[digest // len(_ALPHABET) ** i % len(_ALPHABET)] for i in range(9))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-__all__ = ["CallPattern", "Hole", "escape_literal", "fill", "holes", "parse_pattern", "pattern_text"]
+__all__ = ["CallPattern", "Hole", "escape_literal", "fill", "parse_pattern", "pattern_text"]
 
 _HOLE = re.compile(r"\$(?:(\$)|([a-z_]+)|\{([a-z_]+)\})")
 
@@ -67,8 +67,3 @@ def pattern_text(parts: Iterable[str | Hole]) -> str:
 def fill(text: str, values: Mapping[str, str]) -> str:
     """The pattern's text with every hole filled; raises `KeyError` for a hole without a value."""
     return "".join(values[part.name] if isinstance(part, Hole) else part for part in parse_pattern(text))
-
-
-def holes(text: str) -> tuple[str, ...]:
-    """The names of the holes in order, with repetitions."""
-    return tuple(part.name for part in parse_pattern(text) if isinstance(part, Hole))

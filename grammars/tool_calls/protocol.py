@@ -10,72 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from grammars.tool_calls.reader import Reader
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node
 from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 
-__all__ = [
-    "ArgumentsDelta",
-    "CallEnded",
-    "CallEvent",
-    "CallStarted",
-    "CallsParser",
-    "CutCall",
-    "Quote",
-    "SchemaNode",
-    "StrayText",
-    "ToolSyntax",
-]
+__all__ = ["Quote", "SchemaNode", "ToolSyntax"]
 
 #: (JSON schema, JSON pointer for its report) -> grammar node of its instances
 SchemaNode: TypeAlias = Callable[[Any, str], Node]
-
-
-@dataclass(frozen=True, slots=True)
-class CallStarted:
-    """The name of call ``index`` (from 0) is known.  ``id`` is "" unless the model wrote one."""
-
-    index: int
-    name: str
-    id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ArgumentsDelta:
-    """A further piece of the JSON text of call ``index``'s arguments; concatenated, the pieces are the whole text."""
-
-    index: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallEnded:
-    """Call ``index`` and its arguments are complete."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class StrayText:
-    """Text between calls that belongs to none of them, as in unguided output; it is never dropped."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class CutCall:
-    """The output ended within a call: ``text`` is what was written of it and is in no other event.
-
-    ``name`` is the name of its tool where that was read, else "".
-    """
-
-    text: str
-    name: str = ""
-
-
-CallEvent: TypeAlias = CallStarted | ArgumentsDelta | CallEnded | StrayText | CutCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +35,6 @@ class Quote:
     close: str
     escape: str = ""
     is_inner: bool = False
-
-
-class CallsParser(Protocol):
-    """An incremental parser of one section of calls.
-
-    Its input is marked text (see `Markers.marked`) in pieces of any size, beginning with the trigger that opened the
-    section.  ``feed`` returns the events that became certain.  ``finish`` is called once, at the end of the output, and
-    returns the text held back so far: as arguments or a `CutCall` if it belongs to a call, else as `StrayText`.  The
-    concatenated events do not depend on how the text was split.
-    """
-
-    @property
-    def is_done(self) -> bool:
-        """Whether the section has ended; later text is not part of a call."""
-
-    @property
-    def trailing_text(self) -> str:
-        """Marked text that was fed after the end of the section."""
-
-    def feed(self, text: str) -> Sequence[CallEvent]: ...
-
-    def finish(self) -> Sequence[CallEvent]: ...
 
 
 class ToolSyntax(Protocol):
@@ -137,5 +60,5 @@ class ToolSyntax(Protocol):
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
         """Write a whole section; raises `ToolError` for a value that this syntax cannot write."""
 
-    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         """Return a new parser of one section."""

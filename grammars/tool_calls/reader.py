@@ -9,11 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallEvent, CallStarted, CutCall, StrayText
-
-__all__ = ["OutputEnded", "ReadStep", "Reader", "UnexpectedText", "first_chunk", "last_chunk"]
+__all__ = [
+    "ArgumentsDelta",
+    "CallEnded",
+    "CallEvent",
+    "CallStarted",
+    "CutCall",
+    "OutputEnded",
+    "ReadStep",
+    "Reader",
+    "StrayText",
+    "UnexpectedText",
+    "first_chunk",
+    "last_chunk",
+]
 
 #: A generator that reads some text; it yields to wait for more.
 ReadStep: TypeAlias = Generator[None, None, None]
@@ -21,6 +33,51 @@ ReadStep: TypeAlias = Generator[None, None, None]
 _SPACE = " \t\r\n"
 #: What stands together in a delimiter: marker tokens and tags may have white space between them.
 _CHUNKS = re.compile("[\ud800-\udfff]|[^\\s\ud800-\udfff][^\\s\ud800-\udfff<]*")
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """The name of call ``index`` (from 0) is known.  ``id`` is "" unless the model wrote one."""
+
+    index: int
+    name: str
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentsDelta:
+    """A further piece of the JSON text of call ``index``'s arguments; concatenated, the pieces are the whole text."""
+
+    index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """Call ``index`` and its arguments are complete."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class StrayText:
+    """Text between calls that belongs to none of them, as in unguided output; it is never dropped."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CutCall:
+    """The output ended within a call: ``text`` is what was written of it and is in no other event.
+
+    ``name`` is the name of its tool where that was read, else "".
+    """
+
+    text: str
+    name: str = ""
+
+
+CallEvent: TypeAlias = CallStarted | ArgumentsDelta | CallEnded | StrayText | CutCall
 
 
 class OutputEnded(Exception):
@@ -32,9 +89,11 @@ class UnexpectedText(Exception):
 
 
 class Reader:
-    """A `CallsParser` whose syntax overrides `section`.
+    """An incremental parser of one section of calls; a syntax overrides `section`.
 
-    ``resync`` is the marked text at which parsing resumes after unreadable text; "": never.
+    Its input is marked text (see `Markers.marked`) in pieces of any size, beginning with the trigger that opened the
+    section.  The concatenated events do not depend on how the text was split.  ``resync`` is the marked text at which
+    parsing resumes after unreadable text; "": never.
     """
 
     def __init__(self, *, resync: str = "") -> None:
@@ -52,14 +111,16 @@ class Reader:
         self._in_opening = True  # no call has begun since the last one ended
         self._cut_at = -1  # the place from which all text that is left began a literal of the syntax
 
-    # -- the protocol
+    # -- text in, events out
 
     @property
     def is_done(self) -> bool:
+        """Whether the section has ended; later text is not part of a call."""
         return self._done
 
     @property
     def trailing_text(self) -> str:
+        """Marked text that was fed after the end of the section."""
         return self._text[self._at :] if self._done else ""
 
     @property
@@ -68,10 +129,12 @@ class Reader:
         return self._final
 
     def feed(self, text: str) -> Sequence[CallEvent]:
+        """Return the events that became certain."""
         self._text += text
         return self._advance()
 
     def finish(self) -> Sequence[CallEvent]:
+        """Return, at the end of the output, the text held back: as arguments or a `CutCall`, or as `StrayText`."""
         self._final = True
         return self._advance()
 

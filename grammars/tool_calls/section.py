@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Mapping, Sequence
 
-from grammars.tool_calls.ids import make_id
-from grammars.tool_calls.names import first_word
-from grammars.tool_calls.pattern import Hole, fill, parse_pattern
 from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText, first_chunk, last_chunk
-from grammars.tools.parameters import arguments_object
 from grammars.tree.markers import Markers
 from grammars.values.format import ToolCallFormat
-from grammars.values.tool import Call, Tool
+from grammars.values.tool import Tool
 
 __all__ = ["SectionReader", "opening_marker", "wrapped"]
 
@@ -20,14 +16,9 @@ __all__ = ["SectionReader", "opening_marker", "wrapped"]
 _MARKER = re.compile(r"(?:<[^<>\s]*>|\[[^\[\]\s]+\])(?=[\[{<\s]|$)")
 
 
-def wrapped(form: ToolCallFormat, bodies: Sequence[str], calls: Sequence[Call]) -> str:
-    """The text of a section: ``bodies`` are the texts of its ``calls`` between ``call_start`` and ``call_end``."""
+def wrapped(form: ToolCallFormat, bodies: Sequence[str]) -> str:
+    """The text of a section: ``bodies`` are the texts of its calls between ``call_start`` and ``call_end``."""
     written = [form.call_start + body + form.call_end for body in bodies]
-    empty = form.option("empty")
-    for i, call in enumerate(calls):
-        if empty is not None and not arguments_object(call):
-            values = {"name": call.name, "id": make_id(form.id_style, call.name, i, call.id)}
-            written[i] = form.call_start + fill(str(empty), values)
     return form.section_start + form.between.join(written) + form.section_end
 
 
@@ -54,8 +45,6 @@ class SectionReader(Reader):
         self.call_start = markers.marked(form.call_start)
         self.call_end = markers.marked(form.call_end)
         self.between = markers.marked(form.between)
-        pattern = parse_pattern(str(form.option("empty", "")))
-        self.empty = tuple(part if isinstance(part, Hole) else markers.marked(part) for part in pattern)
         self._resumed = False  # after unreadable text the section need not open again
         super().__init__(resync=(self.call_start or self.section_start).strip())
 
@@ -95,9 +84,8 @@ class SectionReader(Reader):
                 yield from self.try_literal(self.markers.marked(self.form.gap))
         while True:
             yield from self.literal(self.call_start)
-            if not (yield from self._empty_call()):
-                yield from self.call()
-                yield from self.literal(self.call_end)
+            yield from self.call()
+            yield from self.literal(self.call_end)
             self.next_call()
             if not (yield from self._another()):
                 return
@@ -120,33 +108,6 @@ class SectionReader(Reader):
         else:
             self._at = begin
         return is_empty
-
-    def name_ends(self) -> Sequence[str]:
-        """The marked texts that may follow a call's name; () if the syntax does not need them."""
-        return ()
-
-    def _empty_call(self) -> Generator[None, None, bool]:
-        """Read a call in the format's special form for calls without arguments; return False if it is not one."""
-        ends = [first_word(text) for text in self.name_ends() if text]
-        if not self.empty or not ends:
-            return False
-        begin, name = self._at, ""
-        for part, follower in zip(self.empty, (*self.empty[1:], ""), strict=True):
-            if isinstance(part, Hole):
-                word = first_word(follower) if isinstance(follower, str) else ""
-                text, end = yield from self.until(*ends, *([word] if word else []))
-                self.back(len(end))
-                if end != word:
-                    self._at = begin
-                    return False
-                name = text.strip() if part.name == "name" else name
-            elif not (yield from self.try_literal(part)):
-                self._at = begin
-                return False
-        self.start_call(name)
-        self.arguments("{}")
-        self.end_call()
-        return True
 
     def _another(self) -> Generator[None, None, bool]:
         """Whether another call follows; reads the text between calls or the end of the section."""

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from grammars.values.spelling import DEFAULT_SPELLING, Spelling
 
 __all__ = [
+    "PARTS",
     "Anchor",
     "ContentFormat",
     "EffortSwitch",
     "Ends",
+    "Evidence",
     "Format",
     "InputNeeds",
     "ReasoningFormat",
@@ -26,6 +28,11 @@ __all__ = [
 ]
 
 Option = str | int | bool | None
+#: Pairs of a part of a format and the sources of its values.
+Evidence: TypeAlias = tuple[tuple[str, str], ...]
+
+#: The parts of a format, in the order in which they are shown.
+PARTS = ("reasoning", "content", "tool_calls", "ends", "inputs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,6 @@ class InputNeeds:
 
     arguments: Literal["object", "string"] = "object"  #: how ``tool_calls[].function.arguments`` must be passed
     content_of_calls: Literal["empty", "none"] = "empty"  #: content of a message with calls and no text
-    content_parts: bool = False  #: not read; plans of earlier releases have it
     content_as: Literal["text", "parts"] = "text"  #: plain text as it is, or as a list of one part
     developer_role: bool = False  #: accepts the role ``developer``; else it becomes ``system``
     system_role: bool = True  #: accepts the role ``system``; else its text goes into the first user message
@@ -159,8 +165,8 @@ class InputNeeds:
 class Format:
     """The wire format of one model.
 
-    ``evidence`` pairs each field with the source of its value (``override``, ``rendering``,
-    ``vocabulary``, ``family NAME``, ``fallback``).
+    ``evidence`` pairs each part with the sources of its values (``rendering``, ``vocabulary``,
+    ``family NAME``, ``fallback``).
     """
 
     name: str  #: the family's id, or ``inferred``
@@ -170,7 +176,7 @@ class Format:
     ends: Ends = Ends()
     inputs: InputNeeds = InputNeeds()
     spelling: Spelling = DEFAULT_SPELLING
-    evidence: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    evidence: Evidence = field(default=(), compare=False)
 
     @property
     def spelling_of_calls(self) -> Spelling:

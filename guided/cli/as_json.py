@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from grammars.formats.provenance import by_field
 from grammars.plan.plan import Plan
 from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.tools.results import plain_value
@@ -73,7 +72,7 @@ def anchor_rows(tokens: SpecialTokens, format: Format) -> list[tuple[int | None,
 
 
 def tokens_json(tokens: SpecialTokens, format: Format, notes: Sequence[str]) -> dict[str, Any]:
-    """A registry and the wire format that goes with it, and how each field of that is known."""
-    report: dict[str, Any] = {"format": format.to_json(), "evidence": by_field(format), "notes": list(notes)}
+    """A registry and the wire format that goes with it, and how each part of that is known."""
+    report: dict[str, Any] = {"format": format.to_json(), "evidence": dict(format.evidence), "notes": list(notes)}
     report["anchors"] = [{"id": i, "text": text, "replaces": tag} for i, text, tag in anchor_rows(tokens, format)]
     return report_of(tokens).to_json() | report

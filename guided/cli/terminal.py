@@ -13,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from grammars.compose.response import KINDS
-from grammars.formats.provenance import PARTS, by_field
 from grammars.plan.plan import Plan
-from grammars.values.format import Format
+from grammars.values.format import PARTS, Format
 from guided.cli.consoles import REGION_STYLES, show_report
 
 if TYPE_CHECKING:
@@ -88,13 +87,13 @@ def show_checked_request(console: Console, checked: CheckedRequest) -> None:
 
 
 def show_format(console: Console, format: Format, notes: Sequence[str] = ()) -> None:
-    """Print the wire format, part by part, with the evidence for each field."""
-    sources = by_field(format)
+    """Print the wire format, part by part, with the evidence for each part."""
+    sources = dict(format.evidence)
     table = Table("part", "field", "value", "known from", title=f"Wire format: {format.name}", title_justify="left")
     for part in PARTS:
         shown = part
         for name, value in format_rows(getattr(format, part)):
-            table.add_row(shown, name, Text(value), Text(sources.get(f"{part}.{name}", "")))
+            table.add_row(shown, name, Text(value), Text(sources.get(shown, "")))
             shown = ""
     console.print(table)
     for note in notes:

@@ -16,15 +16,7 @@ from typing import TypeAlias
 
 from grammars.plan.plan import Exit, Plan, RegionName
 from grammars.tool_calls.ids import make_id
-from grammars.tool_calls.protocol import (
-    ArgumentsDelta,
-    CallEnded,
-    CallEvent,
-    CallsParser,
-    CallStarted,
-    CutCall,
-    StrayText,
-)
+from grammars.tool_calls.reader import ArgumentsDelta, CallEnded, CallEvent, CallStarted, CutCall, Reader, StrayText
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from guided.engine.engine import Engine
@@ -135,7 +127,7 @@ class OutputParser:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         first = _framing_into(plan, begin.region) if entry == "inside" and ends_at_marker else begin.first
         self._text = _Framed(first, self._befores())
-        self._calls: CallsParser | None = None
+        self._calls: Reader | None = None
         self._first_call = 0
         self._num_calls = 0
         self._num_symbols = 0

@@ -8,15 +8,7 @@ from typing import Any
 
 from grammars.compose.tool_section import ToolSection
 from grammars.json_schema.build import build
-from grammars.tool_calls.protocol import (
-    ArgumentsDelta,
-    CallEnded,
-    CallEvent,
-    CallsParser,
-    CallStarted,
-    CutCall,
-    StrayText,
-)
+from grammars.tool_calls.reader import ArgumentsDelta, CallEnded, CallEvent, CallStarted, CutCall, Reader, StrayText
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, seq, token
@@ -77,7 +69,7 @@ def read(
 ) -> tuple[list[Any], str]:
     """Parse ``text`` cut at ``splits``; return the summed-up events and the text beyond the section."""
     markers = Markers(engine.tokens)
-    parser: CallsParser = syntax(form.syntax).parser(form, tools, markers)
+    parser: Reader = syntax(form.syntax).parser(form, tools, markers)
     marked = markers.marked(text)
     events: list[CallEvent] = []
     at = 0

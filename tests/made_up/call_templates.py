@@ -163,7 +163,7 @@ TYPED: dict[str, str] = {
     ),
 }  # fmt: skip
 
-#: A call without arguments is written in a way of its own.
+#: A call without arguments is written in a way of its own, which no format has.
 EMPTY: dict[str, str] = {
     "no member for arguments": each(
         '<do>{"fn": "NAME"{% if c.function.arguments %}, "kwargs": JSON{% endif %}{{ "}" }}</do>'

@@ -56,8 +56,6 @@ FORMS: dict[str, ToolCallFormat] = {
                    call="$name\n```json\n$arguments", between="\n"),
     "xml": form("xml_equals", call_end="</function>\n</tool_call>", between="\n", gap="\n\n",
                 parameter="<parameter=$key>\n$value\n</parameter>\n", words="True False None", **_XML),
-    "xml, any order": form("xml_equals", call_end="</function>\n</tool_call>", between="\n", order="any",
-                           parameter="<parameter=$key>\n$value\n</parameter>\n", **_XML),
     "xml, tight": form("xml_equals", call_end="</function>\n</tool_call>\n",
                        parameter="<parameter=$key>$value</parameter>\n", **_XML),
     "invoke": form("invoke", section_start="<minimax:tool_call>\n", section_end="</minimax:tool_call>"),
@@ -93,7 +91,6 @@ FORMS: dict[str, ToolCallFormat] = {
                       body='{"fn":"$name","args":$arguments}'),
     "lines": form("json_in_tags", call_start="<do>\n", call_end="\n</do>", spelling=Spelling(max_whitespace=12),
                   body='{\n  "fn": "$name",\n  "args": $arguments\n}'),
-    "arguments left out": form("json_in_tags", call_start="<do>", call_end="</do>", empty='{"name": "$name"}</do>'),
     "xml, values as JSON": form("xml_equals", call_end="</function>\n</tool_call>", strings="json", **_XML),
     "bare keys": form("key_tags", section_start="<js>", section_end="</js>", call_start="tools.", call_end="});",
                       call="$name({$parameters", parameter="$key: $value", separator=", ", strings="json"),
@@ -107,8 +104,7 @@ FORMS: dict[str, ToolCallFormat] = {
                                               parameter='<param name="$key">$value</param>', quote="<![CDATA[",
                                               quote_end="]]>", plain_strings=True, words="True False None"),
     "whole numbers stated": form("invoke", call_start='<do fn="', call='$name">$parameters', call_end="</do>",
-                               parameter='<in k="$key" as="$type">$value</in>', types="integer=int number=float",
-                               empty='$name"/>'),
+                               parameter='<in k="$key" as="$type">$value</in>', types="integer=int number=float"),
 }  # fmt: skip
 
 #: Texts that the tokenizers of some families have as tokens.

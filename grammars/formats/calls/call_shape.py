@@ -19,7 +19,7 @@ from grammars.formats.probe import samples as s
 from grammars.formats.probe.json_spelling import json_spans
 from grammars.formats.probe.sample_calls import CallTexts
 from grammars.formats.probe.text_units import Units
-from grammars.tool_calls.pattern import CallPattern, Hole, fill, parse_pattern, pattern_text
+from grammars.tool_calls.pattern import CallPattern, Hole, parse_pattern, pattern_text
 
 __all__ = ["CallShape", "read_shape"]
 
@@ -40,8 +40,6 @@ class CallShape:
     middle: str | None = None
     index_base: int | None = None
     list: ListShape | None = None
-    empty: str = ""  #: the pattern of a call without arguments if it differs
-    empty_ends: str = ""  #: the part of ``after`` that does not follow such a call
     is_unread: bool = False  #: the template writes further calls, but not in this shape
 
 
@@ -52,7 +50,7 @@ def read_shape(texts: CallTexts, units: Units) -> CallShape | None:
     """
     unread: CallShape | None = None
     for shape in _shapes(texts, units):
-        extended = _with_more(shape, texts) or _with_empty(shape, texts, units)
+        extended = _with_more(shape, texts)
         if extended is not None:
             return extended
         unread = unread or replace(shape, is_unread=True)
@@ -154,25 +152,6 @@ def _with_more(shape: CallShape, texts: CallTexts) -> CallShape | None:
         middle=series.between,
         index_base=series.base,
     )
-
-
-def _with_empty(shape: CallShape, texts: CallTexts, units: Units) -> CallShape | None:
-    """The shape with a special pattern for calls without arguments; None if the template has no such pattern."""
-    if texts.none is None or texts.three is None or not texts.none.startswith(shape.before):
-        return None
-    after_lead = texts.none[len(shape.before) :]
-    shared = units.common_suffix(shape.after, after_lead)
-    closing, written = shape.after[: len(shape.after) - len(shared)], after_lead[: len(after_lead) - len(shared)]
-    empty = _named(written)
-    if Hole("name") not in empty:
-        return None
-    first, other, third = _values(shape, texts, 3)
-    pattern = pattern_text(empty)
-    parts = [fill(shape.pattern, first) + closing, fill(pattern, other), fill(shape.pattern, third)]
-    match = re.search("(?s:(.*?))".join(map(re.escape, parts)), texts.three)
-    if match is None or match[1] != match[2]:
-        return None
-    return replace(shape, middle=closing + match[1], empty=pattern, empty_ends=closing)
 
 
 def _without(text: str, taken: CallPattern, index: int | None, side: int = 0) -> str:

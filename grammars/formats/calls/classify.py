@@ -76,8 +76,6 @@ def classify(shape: CallShape, texts: CallTexts, wrappers: Wrappers, units: Unit
         options["index_base"] = shape.index_base
     if shape.list is None and is_sorted(texts):
         options["order"] = "sorted"
-    if shape.empty:
-        options["empty"] = shape.empty + escape_literal(wrappers.call_end.removeprefix(shape.empty_ends))
     return ToolCallFormat(
         syntax,
         section_start=wrappers.section_start,

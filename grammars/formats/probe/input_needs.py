@@ -12,7 +12,7 @@ from grammars.formats.probe.renderings import Probe, Renderings
 from grammars.formats.probe.sample_calls import CallTexts
 from grammars.values.format import InputNeeds
 
-__all__ = ["read_inputs", "text_beside_calls", "tools_argument"]
+__all__ = ["read_inputs", "text_beside_calls"]
 
 
 def read_inputs(
@@ -28,7 +28,7 @@ def read_inputs(
 ) -> InputNeeds:
     """The needs of a template; ``reasoning_start`` opens its reasoning, ``end`` ends an answer."""
     probe = calling or plain
-    tools_as, tools_are_text = tools_argument(renderings, plain, template)
+    tools_as, tools_are_text = _tools_argument(renderings, plain, template)
     kwargs = {key: value for key, value in probe.base_kwargs.items() if key not in ("tools", "functions")}
     no_tools: dict[str, Any] = {"tools": [], "functions": "[]"}
     kwargs |= {name: none for name, none in no_tools.items() if name in plain.base_kwargs}
@@ -52,7 +52,7 @@ def read_inputs(
 _TOOLS_WORD = re.compile(r"(?<![\w.'\"\[])(?:\w*tools|functions)\b")
 
 
-def tools_argument(renderings: Renderings, plain: Probe, template: str) -> tuple[str, bool]:
+def _tools_argument(renderings: Renderings, plain: Probe, template: str) -> tuple[str, bool]:
     """The template argument that makes the prompt show tools ("" if none does), and whether it takes JSON text."""
     base = {key: value for key, value in plain.base_kwargs.items() if key not in ("tools", "functions")}
     names = dict.fromkeys(["tools", *sorted(set(_TOOLS_WORD.findall(template)))])

@@ -110,19 +110,14 @@ def _from_renderings(
             start = suffixes.default if suffixes.default.strip() and not start.strip() else start
         if not start.strip():
             continue
-        shown_by = f"rendering of {'a call' if shown.with_call else 'an answer'} with {_field(shown.reasoning_as)}"
         middle = shown.text_after[: shown.text_after.index(s.NAME if shown.with_call else s.ANSWER)]
         if shown.with_call:
             end = _up_to_marker(middle, start, units)
-            yield ReasoningMarkers(start, end, "", shown.reasoning_as, shown_by=shown_by)
+            yield ReasoningMarkers(start, end, "", shown.reasoning_as)
             continue
         content_start = _shared_start(shown, middle, turn, suffixes, units)
         end = middle[: len(middle) - len(content_start)]
-        yield ReasoningMarkers(start, end, content_start, shown.reasoning_as, shown_by=shown_by)
-
-
-def _field(reasoning_as: str) -> str:
-    return "reasoning in parts" if reasoning_as == "parts" else reasoning_as
+        yield ReasoningMarkers(start, end, content_start, shown.reasoning_as)
 
 
 def _shared_start(

@@ -28,7 +28,6 @@ class ReasoningMarkers:
     content_start: str = ""
     reasoning_as: str = ""
     evidence: str = "rendering"
-    shown_by: str = ""  #: more precise evidence for ``start`` and ``end``
 
     @property
     def is_recognisable(self) -> bool:

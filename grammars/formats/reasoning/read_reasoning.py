@@ -25,7 +25,7 @@ class ReasoningReading:
     ``header`` is the assistant's, ``content_start`` opens content after reasoning.  ``reasoning_as`` is the field in
     which messages carry reasoning so that the template renders it: its name, ``parts``, or "" if it never does.
     ``opening`` is white space that begins every answer, ``block`` the empty block before an answer without reasoning.
-    ``evidence`` is that of the markers, ``fields`` that of single fields.
+    ``evidence`` is that of the markers.
     """
 
     format: ReasoningFormat | None
@@ -35,7 +35,6 @@ class ReasoningReading:
     evidence: str = ""
     opening: str = ""
     block: str = ""
-    fields: tuple[tuple[str, str], ...] = ()
 
 
 def read_reasoning(
@@ -81,32 +80,7 @@ def _reading(
         opened_by=suffixes.opened_by(markers),
     )
     opening = _opening(turn, header, block)
-    fields = tuple(_fields(made, markers, bool(block)).items())
-    return ReasoningReading(made, header, content_start, markers.reasoning_as, markers.evidence, opening, block, fields)
-
-
-def _fields(form: ReasoningFormat, markers: ReasoningMarkers, has_block: bool) -> dict[str, str]:
-    """Field -> evidence, where it differs from the evidence of the markers."""
-    prompt, answer = "rendering of the prompt", "rendering of an answer without reasoning"
-    shown = markers.shown_by or markers.evidence
-    fields = {"start": shown, "end": shown, "default_on": prompt, "prompt_on": prompt, "opened_by": prompt}
-    fields["empty"] = fields["can_be_off"] = answer if has_block or not form.empty else prompt
-    fields["switch"] = fields["effort_switch"] = f"{prompt} with every argument tried"
-    fields["prompt_off"], fields["closed_lead"] = prompt, answer
-    if form.switch is not None:
-        on, off = (_given(form.switch.name, value) for value in (form.switch.on, form.switch.off))
-        fields |= {"prompt_on": f"{prompt} {on}", "prompt_off": f"{prompt} {off}"}
-        fields["switch"] = fields["can_be_off"] = f"{prompt} {on} and {off.removeprefix('with ')}"
-        if form.empty == form.prompt_off:
-            fields["empty"] = fields["prompt_off"]
-    if form.effort_switch is not None:
-        levels = ", ".join(form.effort_switch.values)
-        fields["effort_switch"] = f"{prompt} {_given(form.effort_switch.name, levels)}"
-    return fields
-
-
-def _given(name: str, value: object) -> str:
-    return f"without {name}" if value is None else f"with {name}={value}"
+    return ReasoningReading(made, header, content_start, markers.reasoning_as, markers.evidence, opening, block)
 
 
 def _default_on(switch: Switch | None, suffixes: PromptSuffixes, has_empty: bool, markers: ReasoningMarkers) -> bool:

@@ -1,4 +1,4 @@
-"""The base class of syntaxes that write arguments one by one."""
+"""Syntaxes that write arguments one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from grammars.tool_calls.arguments.values import (
 from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.names import check_name, first_word
 from grammars.tool_calls.pattern import Hole
-from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.reader import Reader
 from grammars.tool_calls.section import opening_marker, wrapped
 from grammars.tool_calls.value_table import ValueTable, filled, lead_texts, until
 from grammars.tools.parameters import arguments_object
@@ -49,7 +50,7 @@ _FREE_KEY = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
 #       and $type are flags for the value's type (types maps JSON types to words: string=str number=float, and
 #       integer=int if integers have a word of their own)
 #   separator: the text between two arguments
-#   order: schema (default), sorted or any
+#   order: schema (default) or sorted
 #   strings: json if strings are written as JSON, in quotes; otherwise they are raw text
 #   quote, quote_end: the delimiters around raw strings (other values have none); with plain_strings, strings without
 #       the delimiters' first character may stand without them
@@ -57,11 +58,12 @@ _FREE_KEY = r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"
 #   words: the family's spelling of true, false and null if it differs from JSON's
 #   index_base: the $index of the first call
 class ParameterList:
-    """A syntax that writes arguments one by one; subclasses set its default patterns and its value coding."""
+    """A syntax that writes arguments one by one, with its default patterns; a subclass sets another value coding."""
 
-    id = ""
-    call_pattern = "$name\n$parameters"
-    parameter_pattern = "$key=$value"
+    def __init__(self, id: str, call_pattern: str, parameter_pattern: str) -> None:
+        self.id = id
+        self.call_pattern = call_pattern
+        self.parameter_pattern = parameter_pattern
 
     def patterns(self, form: ToolCallFormat) -> ArgumentPatterns:
         return ArgumentPatterns.of(form, self.call_pattern, self.parameter_pattern)
@@ -227,7 +229,7 @@ class ParameterList:
                 "index": str(i + int(form.option("index_base", 0))),
             }
             texts.append("".join(values[p.name] if isinstance(p, Hole) else p for p in patterns.call))
-        return wrapped(form, texts, calls)
+        return wrapped(form, texts)
 
     def _rendered(
         self, form: ToolCallFormat, patterns: ArgumentPatterns, arguments: Mapping[str, Any], taken: Signature
@@ -251,5 +253,5 @@ class ParameterList:
             out.append("".join(holes[p.name] if isinstance(p, Hole) else p for p in parts))
         return patterns.separator.join(out)
 
-    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return ParameterReader(form, tools, markers, self.patterns(form), self.coding(form))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 
 from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
 from grammars.tool_calls.arguments.parameter import Parameter, signature
@@ -56,10 +56,6 @@ class ParameterReader(SectionReader):
                 values[part.name] = yield from self._hole_of_call(i)
                 self.name = values.get("name", "").strip()
         self.end_call()
-
-    def name_ends(self) -> Sequence[str]:
-        follower = self._call[self._call.index(Hole("name")) + 1]
-        return (follower,) if isinstance(follower, str) else (self._opening, self._tail or self.call_end)
 
     def _hole_of_call(self, i: int) -> Generator[None, None, str]:
         follower = self._call[i + 1]

@@ -1,1 +1,1 @@
-"""The tool-call syntaxes, one module each; `lookup` finds them by id."""
+"""The tool-call syntaxes, which `lookup` finds by id."""

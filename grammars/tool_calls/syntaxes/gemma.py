@@ -52,10 +52,6 @@ _UNREAD = ("allOf", "if", "not", "prefixItems", "contains", "uniqueItems", "minP
 class Gemma(ParameterList):
     """The syntax of Gemma 4."""
 
-    id = "gemma"
-    call_pattern = "$name{$parameters}"
-    parameter_pattern = "$key:$value"
-
     def coding(self, form: ToolCallFormat) -> ValueCoding:
         return _GemmaValues(LiteralWords(form.option("words", "")), str(form.option("quote", _QUOTE)))
 

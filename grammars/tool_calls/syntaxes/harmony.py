@@ -10,8 +10,8 @@ from collections.abc import Generator, Mapping, Sequence
 
 from grammars.tool_calls.json_reader import stream_value
 from grammars.tool_calls.pattern import Hole
-from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
-from grammars.tool_calls.reader import ReadStep, UnexpectedText
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
 from grammars.tool_calls.section import SectionReader, wrapped
 from grammars.tool_calls.value_table import ValueTable, lead_texts
 from grammars.tools.parameters import arguments_schema, arguments_text, pointer
@@ -86,9 +86,9 @@ class Harmony:
             _check(call.name, f"tool_calls[{i}].name")
             header = piece["recipient"] + call.name + piece["channel"] + piece["type"]
             texts.append(header + piece["message"] + arguments_text(call, form.spelling))
-        return wrapped(form, texts, calls)
+        return wrapped(form, texts)
 
-    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return _HarmonyReader(form, tools, markers)
 
 

@@ -1,6 +1,6 @@
-"""The base class of syntaxes in which a call is one JSON object with the name and the arguments.
+"""Syntaxes in which a call is one JSON object with the name and the arguments.
 
-The subclasses in `json_in_tags`, `bare_json` and `json_array` differ in the text that opens a section.  Options:
+The objects stand between tags (Qwen, Hermes), in one array (Mistral, Command R), or alone (Llama 3.1).  Options:
 
 * ``body``: the object as a pattern, ``{"name": "$name", "arguments": $arguments}``; holes ``$name``, ``$arguments``,
   ``$id`` and ``$index``;
@@ -18,9 +18,9 @@ from typing import Any
 from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import read_key, read_value, stream_value
 from grammars.tool_calls.pattern import Hole, escape_literal, fill, parse_pattern
-from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
-from grammars.tool_calls.reader import ReadStep, UnexpectedText
-from grammars.tool_calls.section import SectionReader, wrapped
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
+from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
 from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
 from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
 from grammars.tree.markers import Markers
@@ -31,14 +31,14 @@ from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 from special_tokens.errors import ModelError
 
-__all__ = ["JsonBody", "JsonSyntax", "json_body"]
+__all__ = ["JsonSyntax"]
 
 #: Strings of JSON, in which end markers are ordinary text.
-JSON_QUOTES = (Quote('"', '"', "\\"),)
+_JSON_QUOTES = (Quote('"', '"', "\\"),)
 
 
 @dataclass(frozen=True, slots=True)
-class JsonBody:
+class _JsonBody:
     """The object of a call: its pattern, and the places of its holes as paths of keys.
 
     ``name`` is None if the name is the key of the arguments; then ``arguments`` ends with "".
@@ -48,7 +48,6 @@ class JsonBody:
     name: tuple[str, ...] | None
     arguments: tuple[str, ...]
     id: tuple[str, ...] | None = None
-    id_is_last: bool = False
 
     def is_inside(self, path: tuple[str, ...]) -> bool:
         """Whether some hole lies deeper than ``path``."""
@@ -56,7 +55,7 @@ class JsonBody:
         return any(len(place) > len(path) and place[: len(path)] == path for place in places)
 
 
-def json_body(form: ToolCallFormat) -> JsonBody:
+def _json_body(form: ToolCallFormat) -> _JsonBody:
     """The body of a format; raises `ModelError` if its pattern is not a JSON object with both holes."""
     pattern = form.option("body")
     if pattern is None:
@@ -69,7 +68,7 @@ def json_body(form: ToolCallFormat) -> JsonBody:
 
 
 @lru_cache(maxsize=256)
-def _read_pattern(pattern: str) -> JsonBody:
+def _read_pattern(pattern: str) -> _JsonBody:
     marks = {"name": "\ue000", "arguments": '"\ue001"', "id": "\ue002", "index": "\ue003"}
     try:
         paths = dict(_paths(_loaded(pattern, marks), ()))
@@ -81,9 +80,7 @@ def _read_pattern(pattern: str) -> JsonBody:
     if name is not None and name and name[-1] == "\ue000":
         name = None
     arguments = tuple("" if key == "\ue000" else key for key in paths["\ue001"])
-    order = [part.name for part in parse_pattern(pattern) if isinstance(part, Hole)]
-    id_is_last = "id" in order and order.index("id") > order.index("arguments")
-    return JsonBody(pattern, name, arguments, paths.get("\ue002", paths.get("\ue003")), id_is_last)
+    return _JsonBody(pattern, name, arguments, paths.get("\ue002", paths.get("\ue003")))
 
 
 #: Placeholder for a call's index that the object holds as a number.
@@ -108,7 +105,7 @@ def _paths(value: Any, path: tuple[str, ...]) -> Sequence[tuple[str, tuple[str, 
     return out
 
 
-def name_openings(form: ToolCallFormat, body: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+def _name_openings(form: ToolCallFormat, body: str, tools: Sequence[Tool]) -> tuple[str, ...]:
     """The texts that open a section without a marker: the ``body`` up to the end of each tool's name.
 
     Where the object does not begin with the name, all that is before its first hole.
@@ -122,19 +119,29 @@ def name_openings(form: ToolCallFormat, body: str, tools: Sequence[Tool]) -> tup
 
 
 class JsonSyntax:
-    """A syntax whose calls are JSON objects; a subclass sets `triggers`."""
+    """A syntax whose calls are JSON objects; a tag opens a section, else the first object up to a tool's name does."""
 
-    id = ""
+    def __init__(self, id: str) -> None:
+        self.id = id
 
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
-        return JSON_QUOTES
+        return _JSON_QUOTES
 
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-        raise NotImplementedError
+        marker = opening_marker(form)
+        if marker.strip(" \t\r\n[{"):
+            return (marker,)
+        return tuple(text for body in self.bodies(form) for text in _name_openings(form, body, tools))
 
     def bodies(self, form: ToolCallFormat) -> tuple[str, ...]:
-        """The patterns of objects that are calls; calls are rendered by the first one."""
-        return (json_body(form).pattern,)
+        """The patterns of objects that are calls; calls are rendered by the first one.
+
+        An object alone may also begin with a type, as Llama writes it and as tools are shown to it.
+        """
+        body = _json_body(form).pattern
+        if form.section_start + form.call_start or '"type"' in body:
+            return (body,)
+        return (body, '{"type": "function", ' + body.removeprefix("{"))
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         values: dict[str, Node] = {
@@ -158,7 +165,7 @@ class JsonSyntax:
         return whole_arguments(markers, leads)
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
-        body = json_body(form).pattern
+        body = _json_body(form).pattern
         texts = [
             fill(
                 body,
@@ -171,9 +178,9 @@ class JsonSyntax:
             )
             for i, call in enumerate(calls)
         ]
-        return wrapped(form, texts, calls)
+        return wrapped(form, texts)
 
-    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return _JsonReader(form, tools, markers)
 
 
@@ -195,7 +202,7 @@ class _JsonReader(SectionReader):
 
     def __init__(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> None:
         super().__init__(form, tools, markers)
-        self._body = json_body(form)
+        self._body = _json_body(form)
         self._name: str | None = None
         self._id = ""
         self._begun = False

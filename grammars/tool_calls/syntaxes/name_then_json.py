@@ -13,8 +13,8 @@ from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import stream_value
 from grammars.tool_calls.names import check_name
 from grammars.tool_calls.pattern import CallPattern, Hole, fill, parse_pattern, pattern_text
-from grammars.tool_calls.protocol import CallsParser, Quote, SchemaNode
-from grammars.tool_calls.reader import ReadStep, UnexpectedText
+from grammars.tool_calls.protocol import Quote, SchemaNode
+from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
 from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
 from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
 from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
@@ -70,9 +70,9 @@ class NameThenJson:
             check_name(call.name, parse_pattern(pattern), ("{",), place=f"tool_calls[{i}].name")
             values = _values(form, call.name, i, call.id)
             texts.append(fill(pattern, values | {"arguments": arguments_text(call, form.spelling)}))
-        return wrapped(form, texts, calls)
+        return wrapped(form, texts)
 
-    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> CallsParser:
+    def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return _NameReader(form, tools, markers)
 
 
@@ -120,9 +120,6 @@ class _NameReader(SectionReader):
                     values["name"], _, values["id"] = values["name"].partition(self._call_id)
                 self.name = values.get("name", "").strip()
         self.end_call()
-
-    def name_ends(self) -> Sequence[str]:
-        return (_follower(self._pattern, self._pattern.index(Hole("name"))),)
 
     def _begin(self, values: Mapping[str, str]) -> None:
         name = values.get("name", "").strip()

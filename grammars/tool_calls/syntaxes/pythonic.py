@@ -58,10 +58,6 @@ _NAMED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
 class Pythonic(ParameterList):
     """The syntax of Llama 4, LFM2, OLMo 3 and ToolACE."""
 
-    id = "pythonic"
-    call_pattern = "$name($parameters)"
-    parameter_pattern = "$key=$value"
-
     def coding(self, form: ToolCallFormat) -> ValueCoding:
         return _PythonValues(LiteralWords(form.option("words", "")), form.spelling, str(form.option("quote", '"')))
 

@@ -146,13 +146,6 @@ def test_a_switch_without_a_value_is_left_out_of_the_template_s_arguments() -> N
 # -- the order of evidence
 
 
-def test_an_override_is_taken_as_it_is() -> None:
-    format = Format("mine", tool_calls=DESCRIBED_CALLS)
-    found = infer(None, SpecialTokens(TokenizerFacts((), 0)), override=format)
-    assert found.format == format
-    assert dict(found.format.evidence)["tool_calls"] == "override"
-
-
 def test_the_vocabulary_knows_markers_that_the_template_does_not() -> None:
     added = (AddedToken(0, "<think>", False), AddedToken(1, "</think>", False))
     tokens = SpecialTokens(TokenizerFacts(added, 2, chat_template=SILENT["no tools"]))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, CutCall, StrayText
+from grammars.tool_calls.reader import ArgumentsDelta, CallEnded, CallStarted, CutCall, StrayText
 from grammars.tool_calls.syntaxes.lookup import SYNTAXES, syntax
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
-from special_tokens.errors import ToolError
+from special_tokens.errors import ModelError, ToolError
 from tests.cases import costly
 from tests.judges.tool_calls import calls_of, read, refused_at, section
 from tests.made_up.tokenizers import small_tokenizer, small_tokens
@@ -231,17 +232,10 @@ def test_a_flag_in_the_tag_tells_types_that_raw_text_cannot(wire_engine: Engine)
     assert calls_of(read(wire_engine, FORMS["xml"], {"f": tool}, text)[0])[0].arguments == {"u": 5}  # no flag: a number
 
 
-def test_any_order_takes_each_argument_once_and_all_that_are_required(wire_engine: Engine) -> None:
-    form = FORMS["xml, any order"]
-    tool = _with({"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"}}, ("a", "c"))
-    free = Tool("f", parameters={})
-
-    def refused(keys: str) -> int | None:
-        text = syntax("xml_equals").render(form, [Call("f", dict.fromkeys(keys, "1"))], {"f": free})
-        return refused_at(wire_engine, section(wire_engine, form, [tool]), text)
-
-    assert [refused(keys) for keys in ("abc", "cba", "bca", "ca", "ac")] == [None] * 5
-    assert all(refused(keys) is not None for keys in ("ab", "c", "b"))
+def test_an_order_of_arguments_that_no_syntax_writes_is_an_error(wire_engine: Engine) -> None:
+    form = replace(FORMS["xml"], options=(("order", "any"),))
+    with pytest.raises(ModelError, match="unknown order 'any'.*expected schema or sorted"):
+        section(wire_engine, form, [_with({"a": {"type": "string"}})])
 
 
 def test_values_in_the_family_s_own_words_are_read_and_allowed(wire_engine: Engine) -> None:

@@ -9,14 +9,13 @@ import pytest
 
 from grammars.compose.compose import Parts, compose
 from grammars.formats.golden_texts import prompts
-from grammars.formats.infer import Inference, infer
+from grammars.formats.infer import Inference, completed, infer
 from grammars.formats.probe.renderings import Probe, Renderings
-from grammars.formats.provenance import by_field
-from grammars.values.format import Format, Switch
+from grammars.values.format import PARTS, Format, Switch
 from guided.hf.model.renderers import NO_NAMES, template_renderer
 from guided.inspect.format_check import check_golden_texts, engine_for, verified
 from guided.state.entry import Begin, begin_of
-from special_tokens import SpecialTokens, TokenizerFacts
+from special_tokens import AddedToken, SpecialTokens, TokenizerFacts, families
 from special_tokens.errors import TemplateError
 from tests.made_up.reasoning_templates import ANSWERS, OPENED, SWITCHES, UNTELLABLE
 from tests.made_up.templates import FRAMES, READABLE, REASONING, thinking, turns
@@ -263,30 +262,37 @@ def test_the_place_of_an_error_is_named_once() -> None:
     assert str(caught.value).count("chat_template") == 1
 
 
-# -- evidence, field by field
+# -- evidence, part by part
 
 
 @pytest.mark.parametrize("template", [*READABLE.values(), *(row[0] for row in (*FRAMES.values(), *REASONING.values()))])
-def test_every_field_that_says_something_has_its_evidence(template: str) -> None:
+def test_every_part_that_says_something_has_its_evidence(template: str) -> None:
     found = inferred(template).format
-    known = by_field(found)
-    for part in ("reasoning", "content", "tool_calls", "ends", "inputs"):
-        value = getattr(found, part)
-        for field in () if value is None else value.__dataclass_fields__:
-            assert known[f"{part}.{field}"], (part, field)
-    assert known["spelling"]
+    known = dict(found.evidence)
+    plain = Format("inferred")
+    for part in PARTS:
+        assert bool(known.get(part)) or getattr(found, part) == getattr(plain, part), part
 
 
-def test_evidence_names_what_showed_a_field() -> None:
+def test_evidence_names_what_showed_a_part() -> None:
     template, *_ = SWITCHES["the name says no, and the prompt opens otherwise"]
-    known = by_field(inferred(template).format)
-    assert known["reasoning.start"] == "rendering of an answer with reasoning_content"
-    assert known["reasoning.switch"] == "rendering of the prompt with no_muse_think=False and no_muse_think=True"
-    assert known["reasoning.default_on"] == "rendering of the prompt"
-    assert known["tool_calls.call_start"] == "fallback"
-    assert known["ends.content"] == "rendering of an answer"
-    assert known["ends.calls"] == known["inputs.arguments"] == "default"  # no rendering shows calls
-    calls = by_field(inferred(READABLE["other keys"]).format)
-    assert calls["tool_calls.call_start"] == calls["inputs.arguments"] == "rendering of a call"
-    assert calls["tool_calls.max_calls"] == "rendering of two calls"
-    assert calls["reasoning.switch"] == "default"
+    known = dict(inferred(template).format.evidence)
+    assert known == {
+        "inputs": "rendering, fallback",
+        "reasoning": "rendering",
+        "ends": "rendering",
+        "tool_calls": "fallback",
+    }
+    other = dict(inferred(READABLE["other keys"]).format.evidence)
+    assert other == {"inputs": "rendering", "tool_calls": "rendering", "ends": "rendering"}
+
+
+def test_a_part_that_family_data_complete_names_both() -> None:
+    template = READABLE["other keys"]
+    format = replace(inferred(template).format, tool_calls=None)
+    (kimi,) = (family for family in families() if family.id == "kimi_k2_thinking")
+    added = tuple(AddedToken(i, text, True) for i, text in enumerate(kimi.signature))
+    tokens = SpecialTokens(TokenizerFacts(added, len(added), chat_template="".join(kimi.template_has)))
+    known = dict(completed(format, tokens).format.evidence)
+    assert known["ends"] == "rendering, family kimi_k2_thinking"
+    assert known["reasoning"] == "family kimi_k2_thinking"

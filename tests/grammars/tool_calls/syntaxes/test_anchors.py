@@ -30,7 +30,7 @@ from tests.made_up.wire_forms import FORMS, MARKERS, TOOLS, calls
 PADS = ("<|image_pad|>", "<|video_pad|>")
 #: Formats in which a text tag closes each argument and each call.
 NAMES = (
-    "xml", "xml, any order", "xml, tight", "xml, values as JSON", "invoke", "invoke with a flag", "key tags",
+    "xml", "xml, tight", "xml, values as JSON", "invoke", "invoke with a flag", "key tags",
     "key tags, tight", "key tags with types", "whole numbers stated",
 )  # fmt: skip
 ANCHORED = {name: with_anchors(FORMS[name], PADS) for name in NAMES}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammars.tool_calls.protocol import ArgumentsDelta, CallEnded, CallStarted, CutCall, StrayText
+from grammars.tool_calls.reader import ArgumentsDelta, CallEnded, CallStarted, CutCall, StrayText
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
