@@ -156,8 +156,8 @@ def _check_regex(regex: str, flags: str, at: SourcePlace) -> None:
         language(regex, flags)
     except NotTranslated as error:
         raise GrammarError(
-            f"a lexeme cannot have {error}", line=at[0], column=at[1], expected="a regex of Rust without it",
-            hint="the lexer takes the longest match and looks at nothing around it",
+            f"/{regex[:40]}/ has {error}, which lexemes cannot have", line=at[0], column=at[1],
+            expected="a regex of Rust without it", hint="the lexer takes the longest match and looks at nothing around it",
         ) from None  # fmt: skip
     except InvalidRegex as error:
         message, column = f"not a regular expression: {error}", at[1] + 1 + error.at

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ import guided.engine.engine as compiling
 from grammars.json_schema.build import build
 from grammars.limits.bounded_cache import BoundedCache, digest
 from grammars.limits.deadline import deadline, is_late, time_left
-from grammars.limits.schema_limits import Limits, with_deadline
+from grammars.limits.schema_limits import with_deadline
 from guided.engine.engine import Engine
 from guided.inspect.check import check_request
 from special_tokens.errors import SchemaError
@@ -25,11 +24,6 @@ COSTLY: dict[str, Any] = {
     "properties": {f"k{i}": {"type": "integer"} for i in range(60)},
     "oneOf": [{"required": [f"k{i}"]} for i in range(60)],
 }
-
-
-@pytest.fixture(autouse=True)
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemas, "_errors", BoundedCache(8))
 
 
 def test_the_outermost_deadline_counts() -> None:
@@ -74,29 +68,6 @@ def test_one_deadline_is_around_all_of_a_request(engine: Engine, monkeypatch: py
     assert ends[0] < math.inf
 
 
-def test_a_costly_error_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemas, "_COSTLY_S", 0.0)
-    tries: list[Any] = []
-    compiled = schemas._compiled
-    monkeypatch.setattr(schemas, "_compiled", lambda *a, **k: tries.append(a) or compiled(*a, **k))
-    limits = Limits(edges=100)
-    said = []
-    for _ in range(3):
-        with pytest.raises(SchemaError, match="the limit 'edges'") as caught:
-            build(COSTLY, limits=limits)
-        said.append((str(caught.value), caught.value.pointer, type(caught.value)))
-    assert len(set(said)) == 1
-    assert len(tries) == 1
-    with pytest.raises(SchemaError):  # another order of keys is another schema
-        build(dict(reversed(COSTLY.items())), limits=limits)
-    assert len(tries) == 2
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 601)
-    with pytest.raises(SchemaError):
-        build(COSTLY, limits=limits)
-    assert len(tries) == 3
-
-
 def test_what_is_remembered_is_bounded_and_leaves_in_the_order_of_use() -> None:
     kept: BoundedCache[int] = BoundedCache(2)
     for name, value in (("a", 1), ("b", 2)):
@@ -110,25 +81,3 @@ def test_what_is_remembered_is_bounded_and_leaves_in_the_order_of_use() -> None:
 def test_parts_of_a_digest_do_not_run_together() -> None:
     assert digest("ab", "c") != digest("a", "bc")
     assert digest("1") == digest("1") != digest("1", "")
-
-
-@pytest.mark.parametrize(("seconds", "is_kept"), [(0.2, False), (None, True)])
-def test_an_error_of_a_caller_with_little_time_is_not_told_to_others(
-    monkeypatch: pytest.MonkeyPatch, seconds: float | None, is_kept: bool
-) -> None:
-    """An error of a caller that had all the time and was late is remembered for half a minute."""
-    monkeypatch.setattr(schemas, "_COSTLY_S", -1.0)
-    schema = {"type": "object", "minProperties": 1, "not": {"required": ["late"]}}
-    compiled = schemas._compiled
-
-    def late(*args: Any, **options: Any) -> Any:
-        deadlines._end.at = -math.inf  # until the end of the block around it
-        return compiled(*args, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(schemas, "_compiled", late)
-        with deadline(seconds), pytest.raises(SchemaError, match="before the deadline"):
-            build(schema, watch=True)
-    assert bool(schemas._errors) is is_kept
-    if not is_kept:
-        assert not build(schema, watch=True).report.relaxed

@@ -20,8 +20,8 @@ from tests.grammars.text_grammars.test_client_grammars import accepts, ours
         ('start: "x" | "y" /(?m:c)+/ "c"', "can never end"),
         ('start: "x" | "y" /[c&&\\p{L}]+/ "c"', "can never end"),
         ('start: "[" item ("," item)* "]"\nitem: /[^,]+/', "no text ends this grammar"),
-        ('start: IF "x"\nIF: /if\\b/', "line 2, column 5: a lexeme cannot have word boundaries"),
-        ("start: /(?R:a.)/", "a lexeme cannot have the flags R"),
+        ('start: IF "x"\nIF: /if\\b/', "line 2, column 5: /if\\b/ has word boundaries"),
+        ("start: /(?R:a.)/", "has the flags R, which lexemes cannot have"),
     ],
 )
 def test_classes_imports_and_flags_hide_no_dead_end(grammar: str, said: str) -> None:

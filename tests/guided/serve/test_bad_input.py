@@ -118,7 +118,7 @@ def test_a_prompt_without_text_is_refused(live: Live, tiny_guide: Any, monkeypat
 
 def test_what_the_context_leaves_is_the_limit_and_a_note_says_so(live: Live) -> None:
     answer = live.post(CHAT, {**ASK, "max_tokens": 2_040, "stop": ["a", "e", "o"], "temperature": 0}).json()
-    assert "what the context leaves" in answer["guided"]["notes"][0]
+    assert "what context and server leave" in answer["guided"]["notes"][0]
 
 
 def test_no_room_in_the_cache_even_alone(tiny_guide: Any) -> None:
