@@ -157,7 +157,7 @@ def _check_regex(regex: str, flags: str, at: SourcePlace) -> None:
     except NotTranslated as error:
         raise GrammarError(
             f"/{regex[:40]}/ has {error}, which lexemes cannot have", line=at[0], column=at[1],
-            expected="a regex of Rust without it", hint="the lexer takes the longest match and looks at nothing around it",
+            expected="a regex of Rust without it", hint="the lexer takes the longest match and looks around nothing",
         ) from None  # fmt: skip
     except InvalidRegex as error:
         message, column = f"not a regular expression: {error}", at[1] + 1 + error.at
