@@ -84,13 +84,13 @@ def is_free(term: Regular) -> bool:
 
 
 def loses_escapes(term: Regular) -> bool:
-    """Whether strings in ``term`` have characters that could be written as ``\\u`` escapes, and are not."""
+    """Whether strings in ``term`` have letters beyond ASCII, slashes or control characters that could be escaped."""
     match term.op:
         case "chars":
-            is_beyond_ascii = bool(term.args) and term.args[-1][1] > 0x7F
-            return _is_mixed(term.args) and (is_beyond_ascii or any(_within(c, term.args) for c in _LONG_ESCAPES))
+            is_escapable = (bool(term.args) and term.args[-1][1] > 0x7F) or _within(ord("/"), term.args)
+            return is_escapable or (_is_mixed(term.args) and any(_within(c, term.args) for c in _LONG_ESCAPES))
         case "words":
-            return False
+            return any(char == "/" or char > "\x7f" for word in term.args for char in word)
         case "cat" | "alt" | "and":
             return any(map(loses_escapes, term.args))
         case "rep":

@@ -91,6 +91,19 @@ def test_where_texts_are_compared_an_escape_is_not_begun(plain_engine: Engine, c
     assert any("escape" in row.reason for row in plan.response.report.rows if row.outcome is Outcome.NARROWED)
 
 
+@pytest.mark.parametrize(
+    ("schema", "escaped"),
+    [({"enum": ["São", "Rio"]}, r'"S\u00e3o"'), ({"const": "a/b"}, r'"a\/b"'), ({"pattern": "^São$"}, r'"S\u00e3o"'),
+     ({"pattern": "^(São|[A-Z]+)$"}, r'"S\u00e3o"'), ({"pattern": "^[a-z/]+$"}, r'"a\/b"')],
+)  # fmt: skip
+def test_listed_texts_are_written_as_they_are(plain_engine: Engine, schema: dict[str, Any], escaped: str) -> None:
+    schema = {"type": "string", **schema}
+    plan = plan_of(plain_engine, PLAIN, response_format=JsonSchema(schema))
+    assert plan.response
+    assert any("escape" in row.reason for row in plan.response.report.narrowed)
+    assert begun(plain_engine, schema, escaped) == 2
+
+
 @pytest.mark.parametrize(("pattern", "has_row"), [("^[A-Za-zÀ-ÿ]+$", True), ("^[A-Za-z]+$", False)])
 def test_letters_beyond_ascii_are_written_as_themselves(plain_engine: Engine, pattern: str, has_row: bool) -> None:
     schema = {"type": "string", "pattern": pattern}
