@@ -12,7 +12,10 @@ from guided.ray.replica import Replica, ReplicaArgs
 __all__ = ["app"]
 
 #: Ray's router that keeps a session on one replica, and goes to the next one where that is full.
-_ROUTER = RequestRouterConfig(request_router_class="ray.serve.experimental.consistent_hash_router.ConsistentHashRouter")
+_ROUTER = RequestRouterConfig(
+    request_router_class="ray.serve.experimental.consistent_hash_router.ConsistentHashRouter",
+    request_router_kwargs={"num_fallback_replicas": 1_000},  # all: requests that begin alike may be all there are
+)
 
 
 def app(args: ReplicaArgs) -> Application:

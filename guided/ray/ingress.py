@@ -70,9 +70,10 @@ class Ingress:
         return response
 
     async def _metrics(self) -> Response:
-        """Return the metrics of all replicas, each with its name as a label."""
+        """Return the metrics of all replicas that answer, each with its name as a label."""
         found: dict[str, Metric] = {}
-        for replica, text in await self._replicas.broadcast("metrics").results_async(timeout_s=5):
+        answers = await self._replicas.broadcast("metrics").results_async(timeout_s=5, return_exceptions=True)
+        for replica, text in (answer for answer in answers if not isinstance(answer, BaseException)):
             for family in text_string_to_metric_families(text):
                 whole = found.setdefault(family.name, Metric(family.name, family.documentation, family.type))
                 whole.samples += [one._replace(labels=one.labels | {"replica": replica}) for one in family.samples]
@@ -85,14 +86,14 @@ async def _parts(message: Message, messages: AsyncIterator[Message], path: str) 
         yield message["body"]
         async for message in messages:
             yield message["body"]
-    except RayError as error:
+    except Exception as error:
         if message.get("more_body"):
             yield error_frames(_lost(error), is_named=path.endswith("/responses")).encode()
 
 
-def _lost(error: RayError) -> GuidedError:
-    """Return our error for one of Ray's: the replica raised, or it is gone."""
-    if isinstance(error, RayTaskError):
+def _lost(error: Exception) -> GuidedError:
+    """Return our error for what a replica raised, as itself or as Ray's, or for its end."""
+    if isinstance(error, RayTaskError) or not isinstance(error, RayError):
         log.error("a replica raised", exc_info=error)
         return GuidedError("a replica raised an exception", hint="Ray's log has more")
     log.warning("a replica ended while it answered: %s", type(error).__name__)

@@ -23,7 +23,7 @@ def session_of(data: bytes) -> str:
         items = [{"role": "user", "content": asked}] if "prompt" in body or isinstance(asked, str) else asked
         first = next((i for i, item in enumerate(items) if item.get("role") == "user"), 0)
         beginning = [body.get("instructions"), *(_text(item.get("content")) for item in items[: first + 1])]
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         return ""
     return hashlib.sha256(json.dumps(beginning).encode()).hexdigest()
 

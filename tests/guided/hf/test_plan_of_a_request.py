@@ -60,4 +60,4 @@ def test_refusals_come_before_any_token(tiny_guide: Any):
         tiny_guide.plan(read_request(body))
     assert tiny_guide.plan(read_request(body, trusted=True)).response.kind == "lark"
     with pytest.raises(GrammarError, match="the grammar does not compile"):  # what only the engine knows
-        tiny_guide.plan(read_request({"structured_outputs": {"grammar": r"start: /\bx/"}}))
+        tiny_guide.plan(read_request({"structured_outputs": {"grammar": r"start: /^x$/m"}}))

@@ -39,7 +39,10 @@ def test_conversations_have_sessions_of_their_own() -> None:
     assert len({session_of(json.dumps(body).encode()) for body in bodies}) == len(bodies)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[1]", b'{"messages": 7}', b'{"messages": [7]}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"\xff", b"[1]", b'{"messages": 7}', b'{"messages": [7]}', b'{"prompt": {"a": 1}}', b"[" * 100_000],
+)
 def test_what_is_no_request_has_no_session(data: bytes) -> None:
     assert session_of(data) == ""
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from guided.serve.settings import Settings
+from special_tokens.errors import RequestError
 from tests.guided.serve.conftest import Live, serving
 
 CHAT, TEXT, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/responses"
@@ -234,3 +236,10 @@ def test_a_stop_on_the_last_token_that_may_be_written(live: Live) -> None:
     text = "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks)
     assert text == (whole["message"]["content"] or "")
     assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+
+
+@pytest.mark.parametrize("name", ["keys", "names"])
+def test_one_text_is_no_list_of_keys(name: str) -> None:
+    """Each of its letters would be a key."""
+    with pytest.raises(RequestError, match=f"{name}: one text is not a list"):
+        Settings(**{name: "my-secret-key"})
