@@ -46,7 +46,7 @@ class Settings:
     limits: TimeLimits = TimeLimits()
 
     def __post_init__(self) -> None:
-        """Raise `RequestError` for a limit below 1, and for one text where a list is meant: each letter would be one."""
+        """Raise `RequestError` for a limit below 1, and for a text where a list is meant: each letter would be one."""
         for name in ("names", "keys"):
             if isinstance(getattr(self, name), str):
                 raise RequestError("one text is not a list", place=name, expected=f"a list: [{name[:-1]}]")
