@@ -21,7 +21,7 @@ class FormatOf(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Regex(FormatOf[str]):
-    r"""Text that one regular expression matches as a whole (Rust syntax; ``^`` and ``$`` at the ends allowed).
+    r"""Text that one regular expression matches as a whole (the syntax of Python's ``re``).
 
     ``\d``, ``\w`` and ``\s`` are ASCII; with ``unicode`` they are the digits, letters and spaces of every script.
     Look-around and word boundaries are allowed, in the syntax of JSON schemas' patterns.

@@ -30,8 +30,8 @@ T = TypeVar("T", default=Any)
 class AnswerMethods:
     """The base class of `Guide` with the methods that generate answers.
 
-    A type given as ``response_format`` types the answer: ``message.parsed`` is of that type, or None.  It is Any for
-    formats that are no types, and without one.
+    A type given as ``response_format`` types the answer: ``message.parsed`` is of that type, or None.  Grammars
+    and listed texts give str, schemas and no format Any.
     """
 
     context: ModelContext  #: model, tokenizer, format and caches: what a server or another adapter builds on

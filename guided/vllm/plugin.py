@@ -1,6 +1,7 @@
 """The entry point ``vllm.general_plugins``, which vLLM calls once in each of its processes.
 
-vLLM starts without a plugin that cannot be imported, but not without one that raises: so nothing is imported here.
+vLLM goes on without a plugin whose import fails, and stops where the plugin's function raises: so our imports are
+inside `register`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,12 @@ def test_the_way_is_in_the_words_that_are_written() -> None:
         (("", "type", "integers are written without point and exponent"), {"x": [2.0]}, True),
         (("", "type", "integers are written without point and exponent"), {"x": 2.5}, False),
         (
-            ("", "type", "\\u escapes and \\/, and so control characters without a short one, are not written"),
+            (
+                "",
+                "type",
+                "\\u escapes of letters and \\/ are not written, nor, in patterns, "
+                "control characters without a short escape",
+            ),
             {"\x01": 1},
             True,
         ),

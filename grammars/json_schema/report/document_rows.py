@@ -14,7 +14,10 @@ __all__ = ["ESCAPES", "ESCAPES_IN_KEYS", "KEY_ORDER", "document_rows"]
 
 KEY_ORDER = ReportRow("", "properties", Outcome.NARROWED, "keys come in the order of the schema")
 ESCAPES = ReportRow(
-    "", "type", Outcome.NARROWED, "\\u escapes and \\/, and so control characters without a short one, are not written"
+    "",
+    "type",
+    Outcome.NARROWED,
+    "\\u escapes of letters and \\/ are not written, nor, in patterns, control characters without a short escape",
 )
 ESCAPES_IN_KEYS = ReportRow("", "type", Outcome.NARROWED, f"{ESCAPES.reason} in keys")
 

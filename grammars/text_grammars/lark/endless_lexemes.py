@@ -3,7 +3,7 @@
 The engine's lexer takes the longest lexeme and never backtracks: ``start: /[a-z]+/ "end"`` compiles, but no text ends
 it, because the letters of ``end`` continue the lexeme.  `endless_lexemes` finds the places where this holds in every
 accepting state.  It reports only what is certain; what cannot be analysed passes.
-An ignored lexeme that can never end at a place is not written there (`ignored_after`): no text is lost by that.
+An ignored lexeme that can never end at a place is left out there by the writer (`ignored_after`): no text is lost.
 """
 
 from __future__ import annotations
