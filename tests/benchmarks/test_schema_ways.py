@@ -55,8 +55,8 @@ def test_the_way_is_in_the_words_that_are_written() -> None:
             (
                 "",
                 "type",
-                "\\u escapes of letters and \\/ are not written, nor, in patterns, "
-                "control characters without a short escape",
+                "\\u escapes of letters, \\/ and, in patterns, control characters "
+                "without a short escape are not written",
             ),
             {"\x01": 1},
             True,

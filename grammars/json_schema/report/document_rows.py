@@ -17,7 +17,7 @@ ESCAPES = ReportRow(
     "",
     "type",
     Outcome.NARROWED,
-    "\\u escapes of letters and \\/ are not written, nor, in patterns, control characters without a short escape",
+    "\\u escapes of letters, \\/ and, in patterns, control characters without a short escape are not written",
 )
 ESCAPES_IN_KEYS = ReportRow("", "type", Outcome.NARROWED, f"{ESCAPES.reason} in keys")
 

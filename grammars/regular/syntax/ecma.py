@@ -39,8 +39,15 @@ _CASE_FLAG = re.compile(r"\(\?[a-z]*i")
 _TURNED = re.compile(r"\\[WDsSbB]|\[\^|\(\?<?!")
 
 
+def _operators(pattern: str) -> str:
+    """Return the pattern without escaped signs, and without what is no operator inside a class."""
+    text = re.sub(r"\\[^wWdDsSbB]", "", pattern)
+    return re.sub(r"\[\^?[^\]]*\]", lambda match: match[0].replace("\\b", "").replace("(", ""), text)
+
+
 def disputed(pattern: str) -> str:
     """The reason why validators may read a pattern otherwise than ECMA-262; "" for most patterns."""
+    pattern = _operators(pattern)
     if "\\b" in pattern or "\\B" in pattern:
         return _BOUNDARIES
     if _LOOKS.search(pattern) and _SHORT_CLASS.search(pattern):
@@ -50,4 +57,4 @@ def disputed(pattern: str) -> str:
 
 def may_match_less(pattern: str) -> bool:
     """Whether such a pattern may match less for a validator than here."""
-    return _TURNED.search(pattern) is not None
+    return _TURNED.search(_operators(pattern)) is not None

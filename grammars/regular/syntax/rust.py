@@ -32,6 +32,10 @@ class NotTranslated(ValueError):
     """The pattern uses something that only the engine understands (Unicode classes, word boundaries ...)."""
 
 
+class LooksAround(NotTranslated):
+    """The pattern looks around a lexeme, which the engine's lexer cannot."""
+
+
 _ESCAPES = {"n": 0x0A, "r": 0x0D, "t": 0x09, "f": 0x0C, "v": 0x0B, "a": 0x07, "0": 0x00}
 _OPERATORS = ("&&", "--", "~~")
 
@@ -102,10 +106,10 @@ class _Parser(PatternParser):
         self.search = search
         self.classes: Callable[[str], Ranges] = unicode_class
 
-    def untranslated(self, what: str) -> None:
-        """Raise `NotTranslated` unless an approximation is wanted."""
+    def untranslated(self, what: str, error: type[NotTranslated] = NotTranslated) -> None:
+        """Raise the error unless an approximation is wanted."""
         if self.strict:
-            raise NotTranslated(what)
+            raise error(what)
 
     def skip(self) -> bool:
         begin = self.at
@@ -127,7 +131,7 @@ class _Parser(PatternParser):
         self.quantified(EPS)
         at_edge = not parts if char == "^" else self.at == len(self.text) or self.peek() in "|)"
         if not at_edge:
-            self.untranslated(f"{char} inside the pattern")
+            self.untranslated(f"{char} inside the pattern", LooksAround)
 
     def set_flags(self, on: str, off: str, at: int) -> None:
         if set(on + off) - set("imsxuUR"):
@@ -187,7 +191,7 @@ class _Parser(PatternParser):
             kind = {"b": "word", "B": "no word"}.get(self.take(), "")
             if self.search and kind and self.peek() != "{":
                 return Boundary(kind)
-            self.untranslated("word boundaries")
+            self.untranslated("word boundaries", LooksAround)
             return EPS
         return self.char(self.escaped_char(begin))
 

@@ -21,7 +21,6 @@ from tests.grammars.text_grammars.test_client_grammars import accepts, ours
         ('start: "x" | "y" /[c&&\\p{L}]+/ "c"', "can never end"),
         ('start: "[" item ("," item)* "]"\nitem: /[^,]+/', "no text ends this grammar"),
         ('start: IF "x"\nIF: /if\\b/', "line 2, column 5: /if\\b/ has word boundaries"),
-        ("start: /(?R:a.)/", "has the flags R, which lexemes cannot have"),
     ],
 )
 def test_classes_imports_and_flags_hide_no_dead_end(grammar: str, said: str) -> None:
@@ -47,3 +46,16 @@ def test_a_comment_that_nothing_ends_is_not_begun_next_to_word_characters() -> N
     whole = ours('start: NAME "=" NAME\nNAME: /\\w+/\n%ignore /#.*/\n%ignore " "')
     assert accepts(whole, "a = b#c")
     assert not accepts(whole, "a#")
+
+
+LONG = "|".join(f"w{i:05}" for i in range(4_000))
+
+
+@pytest.mark.parametrize(
+    ("grammar", "text"),
+    [(r"start: /\p{Greek}{1,4}/", "ΣΩ"), (r'start: "a" /[\p{Han}a-z]+/ "."', "a中b."), (f"start: /{LONG}/", "w00042"),
+     (r"start: /(?-u:a)/", "a"), (r"start: /\p{Alphabetic}+/", "aé")],
+    ids=["script", "script in a class", "long", "flag", "property"],
+)  # fmt: skip
+def test_what_the_engine_alone_knows_is_left_to_it(grammar: str, text: str) -> None:
+    assert accepts(ours(grammar), text)

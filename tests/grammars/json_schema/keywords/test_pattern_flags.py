@@ -136,3 +136,12 @@ def test_a_pattern_that_readers_differ_on_is_said_where_it_stands(judge: Judge, 
     assert not list(honest(found, found, schema, {"data": value, "valid": True}, [text], None))
     assert all(row.pointer or "properties" in row.keyword.lower() for row in found.plan.schema_report.narrowed
                if "alike" in row.reason or "look-around" in row.reason)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"^C:\\bin\\[a-z]+$", r"^[\b]$", r"^\(?in [^)]*\)?$", r"^\(?item [a-z]+\)?$", r"^\(?=\w+$"]
+)
+def test_signs_that_are_escaped_or_in_a_class_are_no_operators(pattern: str) -> None:
+    report = build({"type": "string", "pattern": pattern}, watch=True).report
+    assert not [row for row in report.rows if "validators" in row.reason and row.outcome is not Outcome.EXACT]
+    assert not report.relaxed
