@@ -87,8 +87,8 @@ def test_a_client_that_goes_away_before_its_turn_waits_no_more(tiny_guide: Any) 
 
 def test_waiting_is_bounded(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(tiny_guide, max_rows=1, max_waiting=1, max_wait_s=4.0) as live:
-        loop = live.service.engine.loop
-        assert loop is not None
+        wait_until(lambda: live.service.engine.loop is not None)  # its thread makes it
+        loop: Any = live.service.engine.loop
         step = loop.step
         monkeypatch.setattr(loop, "step", lambda: time.sleep(0.02) or step())  # 30 s for the first request
         first = connected(live, LONG)
