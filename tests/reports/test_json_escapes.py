@@ -104,6 +104,20 @@ def test_listed_texts_are_written_as_they_are(plain_engine: Engine, schema: dict
     assert begun(plain_engine, schema, escaped) == 2
 
 
+@pytest.mark.parametrize(("key", "has_row"), [("größe", True), ("a/b", True), ("size", False)])
+@pytest.mark.parametrize("kind", ["properties", "const", "propertyNames"])
+def test_fixed_keys_are_written_as_they_are(plain_engine: Engine, key: str, has_row: bool, kind: str) -> None:
+    closed = {"type": "object", "properties": {key: {"type": "integer"}}, "additionalProperties": False}
+    named = {"type": "object", "propertyNames": {"enum": [key, "b"]}, "additionalProperties": {"type": "integer"}}
+    schema = {"properties": closed, "const": {"const": {key: 1}}, "propertyNames": named}[kind]
+    plan = plan_of(plain_engine, PLAIN, response_format=JsonSchema(schema))
+    assert plan.response
+    assert any("escape" in row.reason for row in plan.response.report.narrowed) == has_row
+    escaped = json.dumps({key: 1}).replace("/", "\\/")
+    assert begun(plain_engine, schema, escaped) == (escaped.index("\\") if has_row else len(escaped))
+    assert walk(plan, plain_engine, json.dumps({key: 1}, ensure_ascii=False)).is_whole
+
+
 @pytest.mark.parametrize(("pattern", "has_row"), [("^[A-Za-zÀ-ÿ]+$", True), ("^[A-Za-z]+$", False)])
 def test_letters_beyond_ascii_are_written_as_themselves(plain_engine: Engine, pattern: str, has_row: bool) -> None:
     schema = {"type": "string", "pattern": pattern}
