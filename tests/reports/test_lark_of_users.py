@@ -153,13 +153,37 @@ def begins(plan: Plan, engine: Engine, text: str) -> bool:
     return True
 
 
-def test_where_an_ignored_lexeme_can_never_end_in_one_use_of_a_rule_is_a_row(engine: Engine) -> None:
-    source = 'start: e NL\ne: "(" e ")" | "a"\nNL: /\\n/\n%ignore /#.*/'
+#: Rules with several uses, the place of the row, a text with a comment, and the beginning that no text goes on from.
+USES = {
+    'start: e NL\ne: "(" e ")" | "a"': ("line 2, column 16", "((a))#c\n", "(a#"),
+    'start: (e NL)+\ne: e "+" e | "a" | "(" e ")"': ("line 2, column 26", "(a)#c\na+a#\n", "(a#"),
+    'start: (x NL)+\nx: y ("+" y)*\ny: "a" | "[" (x ("," x)*)? "]"': ("line 3, column 28", "[a]#c\n", "[a,a#"),
+    'start: e "+" e\ne: NL e | "a"\n': ("line 2, column 11", "a+\na", "a#"),
+    # what follows a rule at its own beginning
+    'start: "(" e ")"\ne: e NL e | "a"': ("", "(a#c\na)", ""),
+    'start: "(" e ")"\ne: e NL e | "a" | "[" e "]"': ("", "([a#c\na]#\na)", ""),
+}
+
+
+@pytest.mark.parametrize(("source", "case"), USES.items())
+def test_where_an_ignored_lexeme_can_never_end_in_one_use_of_a_rule_is_a_row(
+    engine: Engine, source: str, case: tuple[str, str, str]
+) -> None:
+    place, text, never = case
+    source += "\nNL: /\\n/\n%ignore /#.*/"
     plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
     assert plan.response
-    [row] = plan.response.report.narrowed
-    assert (row.keyword, "at line 2, column 16 it can never end" in row.reason) == ("/#.*/", True)
-    assert accepts(plan, engine, "((a))#c\n" + END)
+    rows = [(row.keyword, row.reason) for row in plan.response.report.narrowed]
+    assert rows == ([("/#.*/", f"at {place} it can never end: {CONTINUES}")] if place else [])
+    assert _whole(source, text)
+    assert accepts(plan, engine, text + END)
+    if never:
+        assert begins(plan, engine, never)
+        ends = (never + "".join(more) for size in range(4) for more in product("a+,()[]#\n", repeat=size))
+        assert not any(_whole(source, text) for text in ends)
+
+
+CONTINUES = "all that may follow it there continues it"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from grammars.limits.work import Work
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     Definition,
@@ -23,6 +24,9 @@ from grammars.text_grammars.lark.ast import (
 from grammars.text_grammars.lark.graph import components, fixpoint, reachable_bits, uses_of
 
 __all__ = ["END", "FollowSets", "set_bits"]
+
+#: What looking at one rule or lexeme costs.
+_NODE = 20
 
 #: The set that contains only the end of the grammar.
 END = 1
@@ -138,6 +142,61 @@ class FollowSets:
             case _:
                 return 1 << self._number(expr)  # tokens and other grammars: their text is unknown
         return bits
+
+    # -- what follows in one use of a rule
+
+    def uses(self, work: Work) -> Iterator[tuple[SourcePlace, int]]:
+        """Yield the places of lexemes, each with the set that may follow there in one use of its rule.
+
+        Where a rule may begin with itself (``e: e "+" t``), what follows it there may follow each use.
+        """
+        waiting = [("start", END)]
+        seen = set(waiting)
+        for begun, bits in waiting:  # which it extends
+            after, rules = {begun: bits}, [begun]
+            for name in rules:
+                for node, following, is_first, _ in self._nodes(self.rules[name].body, after[name]):
+                    work.spend(_NODE)
+                    if is_first and isinstance(node, str) and following & ~after.get(node, 0):
+                        after[node] = after.get(node, 0) | following
+                        rules.append(node)
+            for name in after:
+                for node, following, _, is_later in self._nodes(self.rules[name].body, after[name]):
+                    work.spend(_NODE)
+                    if isinstance(node, tuple):
+                        yield node, following
+                    elif is_later and (node, following) not in seen:
+                        seen.add((node, following))
+                        waiting.append((node, following))
+
+    def _nodes(
+        self, expr: Expr, bits: int, is_first: bool = True, is_later: bool = False
+    ) -> Iterator[tuple[str | SourcePlace, int, bool, bool]]:
+        """Yield the rules and the places of lexemes in an expression that ``bits`` may follow, with what follows each.
+
+        And whether it may be first in the expression, and whether something may come before it.
+        """
+        if is_lexeme(expr, self.lexeme_rules.__contains__):
+            yield getattr(expr, "at", (0, 0)), bits, is_first, is_later
+            return
+        match expr:
+            case Name(name=name) if name in self.rules:
+                yield name, bits, is_first, is_later
+            case SeqExpr(parts=parts):
+                after = [bits]
+                for part in reversed(parts):
+                    after.append(self._first_of(part) | (after[-1] if self._is_nullable(part) else 0))
+                for part, following in zip(parts, after[-2::-1], strict=True):
+                    yield from self._nodes(part, following, is_first, is_later)
+                    is_first, is_later = is_first and self._is_nullable(part), True
+            case AltExpr(options=options):
+                for option in options:
+                    yield from self._nodes(option, bits, is_first, is_later)
+            case Repeated(body=body, most=most):
+                again = most != 1
+                yield from self._nodes(body, bits | again * self._first_of(body), is_first, is_later or again)
+            case WhenExpr(body=body):
+                yield from self._nodes(body, bits, is_first, is_later)
 
     # -- follow sets
 
