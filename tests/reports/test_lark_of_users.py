@@ -229,6 +229,8 @@ LOST = {
     'start: word "."? word\nword: /[a-z]+/': ("/[a-z]+/", "/[a-z]+/", "ab"),
     'start: "if" NAME | NAME "=" NAME\nNAME: /[a-z]+/': ("NAME", "'if'", "ifx"),
     'start: N ".." N\nN: /[0-9]+(\\.[0-9]+)?/\n%ignore " "': ("N", "'..'", "1..5"),
+    'start: (N "EUR"?)+\nN: /[0-9]+(e[0-9]+)?/i\n%ignore " "': ("N", "'EUR'", "5EUR"),
+    'start: N UNIT\nN: /[0-9]+(x[0-9]+)?/\nUNIT: "xs" | "kg"\n%ignore /\\s+/': ("N", "UNIT", "5xs"),
     'start: t N ".." N\nt[suffix=";"]: /[a-z]*/\nN: /[0-9]+(\\.[0-9]+)?/': ("N", "'..'", "a;1..5"),
     'start: t N ".." N\nt[lazy]: /[a-z]*;/\nN: /[0-9]+(\\.[0-9]+)?/': ("N", "'..'", "a;1..5"),
 }
@@ -245,6 +247,7 @@ KEPT = [
     'start: "k" ("a" "b" | "ab" "c") | "k" "ab"',
     'start: "on " N "." N | "on " V\nV: /[0-9.]+/\nN: /[0-9]+/',
     'start: N (("or"i | "order"i) NAME)*\nN: /[0-9]+/\nNAME: /[a-z]+/\n%ignore " "',
+    'start: N UNIT\nN: /[0-9]+(e[0-9]+)?/\nUNIT: "kg" | "mm"\n%ignore " "',
     'start: line ("\\n" line)*\nline: WORD (" " WORD)* /[.,!?]/?\nWORD: /[A-Za-z]+/',
     'start: "SELECT" WS NAME ("," WS? NAME)* (WS "ORDER BY" WS NAME)? (WS "LIMIT" WS /[0-9]+/)? ";"\n'
     "NAME: /[A-Za-z_]+/\nWS: / +/",

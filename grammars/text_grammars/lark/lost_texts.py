@@ -70,6 +70,7 @@ class LexerWalk:
         self._work = Work(WORK.lexemes)
         self._beginnings: dict[int, _Group] = {}
         self._forced: dict[frozenset[_Begun], frozenset[_Begun]] = {}
+        self._words: dict[int, bool] = {}  #: which lexemes may begin with a letter
         self.lost: dict[LostText, None] = {}
         is_known = all(self._languages.of(lexeme) for lexeme in sets.lexemes if lexeme is not None)
         self.may_end = "start" in sets.nullable or not is_known  #: False only where no text ends the grammar
@@ -164,10 +165,10 @@ class LexerWalk:
             self._forced[frozenset(group)] = frozenset(reads[0][0] or reads[0][1])
         for i, (longer, next_lexemes) in enumerate(reads):
             yield longer or next_lexemes, None, None
-            if longer and next_lexemes and not self._is_expected(longer) and not self._is_apart(codes[i]):
+            if longer and next_lexemes and not self._is_expected(longer):
                 long = min(map(self._shown, longer))
                 for short, followers in begun_after:
-                    for reader in followers[i]:
+                    for reader in () if self._is_apart(short, codes[i]) else followers[i]:
                         if reader not in longer:
                             yield longer, reader, LostText(self._shown(short), long, self._shown(reader))
 
@@ -187,10 +188,18 @@ class LexerWalk:
     def _is_expected(self, longer: _Group) -> bool:
         return bool(self._ignored) and any(lexeme.left.nullable for lexeme in longer)
 
-    def _is_apart(self, code: int) -> bool:
-        """Whether authors write something ignored in front of a lexeme that begins so: a word."""
-        char = self._languages.alphabet.example(code) if self._languages.alphabet else chr(code)
-        return bool(self._ignored) and (char.isalnum() or char == "_")
+    def _is_apart(self, short: _Begun, code: int) -> bool:
+        """Whether authors write something ignored between these two: a word, and what goes on as one does."""
+        if not self._ignored or not (self._char(code).isalnum() or self._char(code) == "_"):
+            return False
+        if short.number not in self._words:
+            first = _moves(self._languages.of(self._lexeme(short)) or NONE)
+            chars = (self._char(code) for low, high, _ in first for code in range(low, min(high, _LETTERS) + 1))
+            self._words[short.number] = any(char.isalpha() or char == "_" for char in chars)
+        return self._words[short.number]
+
+    def _char(self, code: int) -> str:
+        return self._languages.alphabet.example(code) if self._languages.alphabet else chr(code)
 
 
 def _codes(begun: Iterable[_Begun]) -> list[int]:
@@ -206,8 +215,8 @@ def _codes(begun: Iterable[_Begun]) -> list[int]:
     return sorted(codes)
 
 
-#: The number of ASCII characters.
-_ASCII = 0x80
+#: The number of ASCII characters, and of those of which the first of a lexeme are looked at.
+_ASCII, _LETTERS = 0x80, 0x250
 
 
 @lru_cache(maxsize=10_000)
