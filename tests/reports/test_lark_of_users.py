@@ -6,6 +6,7 @@ their own.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 
@@ -248,6 +249,9 @@ KEPT = [
     'start: "on " N "." N | "on " V\nV: /[0-9.]+/\nN: /[0-9]+/',
     'start: N (("or"i | "order"i) NAME)*\nN: /[0-9]+/\nNAME: /[a-z]+/\n%ignore " "',
     'start: N UNIT\nN: /[0-9]+(e[0-9]+)?/\nUNIT: "kg" | "mm"\n%ignore " "',
+    "start: r | N\nr[lazy]: /[0-9]+;/\nN: /[0-9]+(\\.[0-9]+)?/",
+    'start: (r | "b")*\nr[lazy]: /a*b/',
+    'start: r "a"+\nr[suffix="</t>"]: /(?s:.*)/',
     'start: line ("\\n" line)*\nline: WORD (" " WORD)* /[.,!?]/?\nWORD: /[A-Za-z]+/',
     'start: "SELECT" WS NAME ("," WS? NAME)* (WS "ORDER BY" WS NAME)? (WS "LIMIT" WS /[0-9]+/)? ";"\n'
     "NAME: /[A-Za-z_]+/\nWS: / +/",
@@ -264,6 +268,32 @@ def test_what_the_lexer_loses_is_reported(engine: Engine, source: str, lost: tup
     assert any(lost[0] in reason and lost[1] in reason for reason in reasons)
     assert all(reason.endswith("write a lexeme that ends earlier, or [suffix=...]") for reason in reasons)
     assert not accepts(plan, engine, lost[2] + END)
+
+
+#: Grammars in which a rule that ends as early as it can cuts another lexeme, the same without it, that lexeme, and a
+#: text lost by that.
+CUT = {
+    "start: r | W\nr[lazy]: /ab/\nW: /[a-z]+/": ("ab|[a-z]+", "W", "abc"),
+    'start: r ";" | W\nr[lazy]: /ab+/\nW: /[a-z]+/': ("ab;|[a-z]+", "W", "ab"),
+    'start: r | W\nr[suffix="b"]: /[a-z]*/\nW: /[a-z]+/': ("[a-z]*?b|[a-z]+", "W", "bb"),
+    'start: r "c" | "abx"\nr[lazy]: /ab/': ("abc|abx", "'abx'", "abx"),
+    'start: (r "!" | W)+\nr[lazy]: /[a-z]+/\nW: /[a-z]+[0-9]/\n%ignore " "': (
+        " *(([a-z] *!|[a-z]+[0-9]) *)+",
+        "W",
+        "a1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "cut"), CUT.items())
+def test_what_a_lazy_rule_cuts_is_reported(engine: Engine, source: str, cut: tuple[str, str, str]) -> None:
+    pattern, shown, text = cut
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    assert plan.response
+    reason = "it is not read on where r ends, which has lazy or suffix="
+    assert [(row.keyword, row.reason) for row in plan.response.report.narrowed] == [(shown, reason)]
+    assert re.fullmatch(pattern, text)
+    assert not accepts(plan, engine, text + END)
 
 
 #: Operators that begin like a comment, which is ignored next to white space.

@@ -11,13 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import chain
+from operator import or_
 from typing import NamedTuple, TypeAlias
 
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.languages import NONE, Regular, derivative_classes, derive
-from grammars.text_grammars.lark.ast import Expr, LarkGrammar, SourcePlace
+from grammars.regular.languages import EPS, NONE, Regular, derivative_classes, derive
+from grammars.text_grammars.lark.ast import Expr, LarkGrammar, Name, SourcePlace
 from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, shown_lexeme
@@ -54,7 +55,8 @@ class LexerWalk:
     """A walk over the texts of one grammar as the lexer reads them, shortest first.
 
     ``lost`` are the lexemes that it reads too far: ``N ".." N`` with ``N: /[0-9]+(\\.[0-9]+)?/`` loses ``1..5``: ``1.``
-    may become a longer number, and then cannot.  In a grammar with ``%ignore`` what separates two lexemes may stand
+    may become a longer number, and then cannot.  ``cut`` are pairs: a rule with ``lazy`` or ``suffix=``, and a lexeme
+    that is not read on where the rule ends.  In a grammar with ``%ignore`` what separates two lexemes may stand
     between them: there a match that is longer, and ends, is what its author expects.  What cannot be analysed, or not
     with the work of one grammar, is left out.
     """
@@ -71,7 +73,9 @@ class LexerWalk:
         self._beginnings: dict[int, _Group] = {}
         self._forced: dict[frozenset[_Begun], frozenset[_Begun]] = {}
         self._words: dict[int, bool] = {}  #: which lexemes may begin with a letter
+        self._lazy = {d.name for d in source.definitions if any(a.name in ("lazy", "suffix") for a in d.attributes)}
         self.lost: dict[LostText, None] = {}
+        self.cut: dict[tuple[str, str], None] = {}
         is_known = all(self._languages.of(lexeme) for lexeme in sets.lexemes if lexeme is not None)
         self.may_end = "start" in sets.nullable or not is_known  #: False only where no text ends the grammar
         unread = [i for i in sets.reached() if self._languages.of(sets.lexemes[i]) is None]  # type: ignore[arg-type]
@@ -145,6 +149,9 @@ class LexerWalk:
                 continue
             seen.add((frozenset(group), reader))
             self._work.spend(len(group))
+            if ended := tuple(lexeme for lexeme in group if lexeme.left.nullable and self._is_lazy(lexeme)):
+                self._cut(group, ended)
+                group = ended
             if reader is None or lost is None:
                 self.may_end |= any(lexeme.may_be_last for lexeme in group)
                 waiting += self._read_as_the_lexer(group)
@@ -154,6 +161,17 @@ class LexerWalk:
                 self.lost[lost] = None
             else:
                 waiting += self._read_apart(group, reader, lost)
+
+    def _is_lazy(self, begun: _Begun) -> bool:
+        lexeme = self._lexeme(begun)
+        return isinstance(lexeme, Name) and lexeme.name in self._lazy
+
+    def _cut(self, group: _Group, ended: _Group) -> None:
+        """Note the lexemes of a group that would go on, or lead elsewhere, where lazy ones have ended."""
+        followers = reduce(or_, (lexeme.followers for lexeme in ended))
+        for other in group:
+            if other not in ended and (other.left != EPS or other.followers & ~followers):
+                self.cut[self._shown(ended[0]), self._shown(other)] = None
 
     def _read_as_the_lexer(self, group: _Group) -> Iterator[tuple[_Group, _Begun | None, LostText | None]]:
         after = self._after(group)
