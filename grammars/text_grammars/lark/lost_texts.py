@@ -61,8 +61,8 @@ class LexerWalk:
     with the work of one grammar, is left out.
     """
 
-    def __init__(self, source: LarkGrammar) -> None:
-        self._languages = LexemeLanguages(source, ())
+    def __init__(self, source: LarkGrammar, *, at_most: bool = False) -> None:
+        self._source, self._languages = source, LexemeLanguages(source, (), at_most=at_most)
         self._sets = FollowSets(written_out(source), self._languages.may_be_empty, by_place=True)
         self._ignored = [ignore.body for ignore in source.ignores]
         sets, written, everything = self._sets, ignored_after(source), set(range(len(self._ignored)))
@@ -79,6 +79,7 @@ class LexerWalk:
         is_known = all(self._languages.of(lexeme) for lexeme in sets.lexemes if lexeme is not None)
         self.may_end = "start" in sets.nullable or not is_known  #: False only where no text ends the grammar
         unread = [i for i in sets.reached() if self._languages.of(sets.lexemes[i]) is None]  # type: ignore[arg-type]
+        unread *= not at_most
         self._unread = sum(1 << i for i in unread)
         try:
             self._run([sets.begin, *(sets.followers.get(i, 0) for i in unread)])
@@ -101,7 +102,7 @@ class LexerWalk:
                 begun = max(group, key=lambda lexeme: lexeme.number)
                 at = getattr(self._lexeme(begun), "at", BEGIN)
                 return self._shown(begun), self._sets.places.get(begun.number, at)
-        return None
+        return LexerWalk(self._source, at_most=True).hanging() if self._unread else None
 
     def _begin(self, bits: int) -> _Group:
         """Return the lexemes of a set, none of their characters read; those of unknown language are left out."""
