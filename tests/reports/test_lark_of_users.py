@@ -20,6 +20,7 @@ from grammars.plan.plan import Plan
 from guided.bitmask import is_allowed
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest
+from guided.landing.landing import LandingSearch
 from guided.state.state import GuidanceState
 from tests.conftest import small_engine
 from tests.judges.plans import END, FORMAT, accepts, plan_of
@@ -208,6 +209,9 @@ def test_what_has_a_text_is_planned(engine: Engine, source: str) -> None:
 KEYWORDS = {
     'start: "if" NAME | NAME "=" NAME\nNAME: /[a-z]+/\n%ignore " "': "a=a",
     'start: "i" A | A "=" A\nA: /[a-z]+/': "a=a",
+    'start: W W ";"\nW: /[a-z]+/\n%ignore /\\s+/': "a a;",
+    'start: "for" W "in" N\nW: /[a-z]+/\nN: /[0-9]+/\n%ignore " "': "fora in0",
+    'start: "SELECT" W "FROM" W ";"\nW: /[a-zA-Z]+/\n%ignore /\\s+/': "SELECTa FROMa;",
     'start: stmt+\nstmt: "if" NAME ":" | NAME "=" NAME ";"\nNAME: /[a-z]+/\n%ignore /\\s+/': "a=a;",
 }
 
@@ -215,6 +219,20 @@ KEYWORDS = {
 @pytest.mark.parametrize(("source", "text"), KEYWORDS.items())
 def test_a_text_is_found_where_names_may_begin_like_keywords(engine: Engine, source: str, text: str) -> None:
     assert shortest(plan_of(engine, PLAIN, response_format=guided.Lark(source)), engine) == text
+
+
+@pytest.mark.parametrize("blank", ['" "', "/[ \\t]+/", "/\\s+/"])
+@pytest.mark.parametrize(("begun", "end"), [("((((1*(", "0)))))"), ("(((", "0)))"), ("", "0")])
+def test_what_is_ignored_hides_no_end(engine: Engine, blank: str, begun: str, end: str) -> None:
+    source = 'start: s\ns: p | s "+" p\np: a | p "*" a\na: /[0-9]+/ | "-" a | "(" s ")"\n%ignore ' + blank
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    state = GuidanceState(plan, engine)
+    for byte in begun.encode():
+        state.mask()
+        state.commit(engine.tokens_within(bytes([byte])))
+    landing = LandingSearch(plan, engine, entry=plan.entries[0].name).shortest_end(state)
+    assert landing.tokens
+    assert b"".join(map(engine.token_bytes, landing.tokens[:-1])).decode() == end
 
 
 LOST = {
