@@ -104,6 +104,16 @@ def test_listed_texts_are_written_as_they_are(plain_engine: Engine, schema: dict
     assert begun(plain_engine, schema, escaped) == 2
 
 
+def test_an_escape_that_one_listed_text_needs_may_be_that_of_another(plain_engine: Engine) -> None:
+    schema = {"enum": ["São", "S\u0003o", "S\\u😀"]}
+    for text in ('"São"', r'"S\u00e3o"', r'"S\u00E3o"', r'"S\u0003o"', '"S\\\\u😀"', r'"S\\u\ud83d\uDE00"'):
+        assert json.loads(text) in schema["enum"]
+        plan = plan_of(plain_engine, PLAIN, response_format=JsonSchema(schema))
+        assert walk(plan, plain_engine, text).is_whole, text
+    for text in (r'"S\u0061o"', r'"S\u00e4o"', r'"S\\u\ud83d"'):
+        assert not walk(plan, plain_engine, text).is_whole
+
+
 @pytest.mark.parametrize(("key", "has_row"), [("größe", True), ("a/b", True), ("size", False)])
 @pytest.mark.parametrize("kind", ["properties", "const", "propertyNames"])
 def test_fixed_keys_are_written_as_they_are(plain_engine: Engine, key: str, has_row: bool, kind: str) -> None:
