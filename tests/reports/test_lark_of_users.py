@@ -197,6 +197,7 @@ CONTINUES = "all that may follow it there continues it"
         'start: F "," F | F\nF: /[a-z,]+/',
         "start: D | D D\nD: /[0-9]+/",
         'start: r "b"\nr[lazy]: /a.*?b/',
+        'start[lazy]: /a+b/\n%ignore " "',
         "start: /[*]?x+/",
         r"start: /\*\??/",
     ],
