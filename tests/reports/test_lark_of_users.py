@@ -198,6 +198,7 @@ CONTINUES = "all that may follow it there continues it"
         "start: D | D D\nD: /[0-9]+/",
         'start: r "b"\nr[lazy]: /a.*?b/',
         'start[lazy]: /a+b/\n%ignore " "',
+        'start[suffix=";"]: /a+b/',
         "start: /[*]?x+/",
         r"start: /\*\??/",
     ],

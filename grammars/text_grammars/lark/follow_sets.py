@@ -80,6 +80,9 @@ class FollowSets:
         self._first = self._firsts()
         self.begin = self._first["start"]
         self.followers = self._all_followers()
+        if "start" in self.lexeme_rules:  # the grammar is one lexeme
+            number = self._number(Name("start"))
+            self.begin, self.followers[number], self.places[number] = 1 << number, END, self.rules["start"].at
 
     def _number(self, expr: Expr) -> int:
         key = id(expr) if self._by_place else expr
