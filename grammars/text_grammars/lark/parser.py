@@ -54,7 +54,7 @@ MAX_COUNT = 1_000_000
 
 _GRAMMAR = rf"""
 start: (item (NEWLINE item)*)?
-?item: definition | ignore | import_one | import_many | options | override | declare
+?item: definition | template | ignore | import_one | import_many | options | override | declare
 definition: (RULE | TERMINAL) PARAMETER? attributes? priority? COLON alternatives
 priority: DOT NUMBER
 attributes: LBRACKET [attribute (COMMA attribute)*] RBRACKET
@@ -65,8 +65,9 @@ import_one: IMPORT path [ARROW name]
 import_many: IMPORT path LPAR name (COMMA name)* RPAR
 path: DOT? name (DOT name)*
 ?name: RULE | TERMINAL
+template: (RULE | TERMINAL) LBRACE name (COMMA name)* RBRACE priority? COLON alternatives
 options: OPTIONS
-override: OVERRIDE definition
+override: (OVERRIDE | EXTEND) definition
 declare: DECLARE name+
 alternatives: alternative (VBAR alternative)*
 alternative: conjunction [ARROW RULE] [CONDITION]
@@ -82,8 +83,7 @@ prefixed: TILDE prefixed -> negated
      | STRING DOTDOT STRING -> char_range
      | REGEXP -> regexp
      | (RULE | TERMINAL) PARAMETER? -> reference
-     | TERMINAL LBRACE alternatives (COMMA alternatives)* RBRACE -> template
-     | RULE LBRACE alternatives (COMMA alternatives)* RBRACE -> template
+     | (RULE | TERMINAL) LBRACE alternatives (COMMA alternatives)* RBRACE -> template
      | TOKEN_SYNTAX -> token_syntax
      | GRAMMAR_REF -> grammar_ref
      | ROLE -> role
@@ -206,7 +206,7 @@ class _Values(Transformer):
         return Options(parts[0].value, _place(parts[0]))
 
     def override(self, parts: list[Any]) -> Any:
-        raise _refused("%override has no meaning here", parts[0], "write the rule once")
+        raise _refused(f"{parts[0].value} has no meaning here", parts[0], "write the rule once")
 
     def declare(self, parts: list[Any]) -> Any:
         raise _refused("%declare has no meaning here", parts[0], "define the terminal")
@@ -269,8 +269,8 @@ class _Values(Transformer):
         argument = _after_colons(parts[1]) if len(parts) > 1 else None
         return Name(parts[0].value, argument, _place(parts[0]))
 
-    def template(self, parts: list[Any]) -> Expr:
-        return Unsupported("a template", _place(parts[0]))
+    def template(self, parts: list[Any]) -> Any:
+        raise _refused(f"the template {parts[0].value} is not supported", parts[0], "write a rule for each use of it")
 
     def token_syntax(self, parts: list[Token]) -> Expr:
         role = re.fullmatch(r"<\[\$([A-Z][A-Z_]*)\]>", parts[0].value)
