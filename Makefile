@@ -88,6 +88,8 @@ build/ray/.installed: $(STAMP)
 
 test-ray: build/ray/.installed  ## replicas on Ray Serve, live (minutes; 370 MB are installed)
 	$(RAY_BIN)/python -m pytest -m 'slow or not slow' tests/guided/ray
+	RAY_SERVE_THROUGHPUT_OPTIMIZED=1 RAY_SERVE_ENABLE_HA_PROXY=1 $(RAY_BIN)/python -m pytest -m 'slow or not slow' \
+	  tests/guided/ray/live -k 'stays or dies or cut or goes_away or slots or traced or engine or no_replica or refusal'
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

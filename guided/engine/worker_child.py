@@ -3,8 +3,8 @@
 The job's function ``answer_to`` takes a request and returns the answer, both JSON objects.  They go over stdin and
 stdout, each as four bytes of length (big-endian) and JSON.  Of a request this script reads ``seconds`` and ``bytes``:
 work that takes more processor time or memory ends the process, and its exit code says which.  To the answer it adds the
-``seconds`` that the work took and the ``bytes`` that the process holds afterwards.  This script imports none of
-our packages, and a job as few as it can, so that a worker starts at once.
+``seconds`` that the work took and the ``bytes`` that the process holds afterwards.  A job may have a function
+``at_end``.  This script imports none of our packages, and a job as few as it can, so that a worker starts at once.
 """
 
 from __future__ import annotations
@@ -63,4 +63,6 @@ def bytes_held() -> int:
 
 
 if __name__ == "__main__":
-    serve(runpy.run_path(sys.argv[1])["answer_to"], sys.stdin.buffer, sys.stdout.buffer)
+    job = runpy.run_path(sys.argv[1])
+    serve(job["answer_to"], sys.stdin.buffer, sys.stdout.buffer)
+    job.get("at_end", int)()  # stdin is closed: the parent has died

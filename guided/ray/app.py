@@ -6,8 +6,9 @@ from ray import serve
 from ray.serve import Application
 from ray.serve.config import RequestRouterConfig
 
+from guided.ray.args import ReplicaArgs
 from guided.ray.ingress import Ingress
-from guided.ray.replica import Replica, ReplicaArgs
+from guided.ray.replica import Replica
 
 __all__ = ["app"]
 
@@ -20,7 +21,7 @@ _ROUTER = RequestRouterConfig(
 
 def app(args: ReplicaArgs) -> Application:
     """Return the ingress and the replicas of a model."""
-    settings = args.to_settings()
+    settings = args.settings
     scaling = None
     if args.max_replicas is not None:
         scaling = {"min_replicas": args.replicas, "max_replicas": args.max_replicas}
@@ -43,4 +44,4 @@ def app(args: ReplicaArgs) -> Application:
         max_ongoing_requests=10_000,  # they wait for a replica there
         graceful_shutdown_timeout_s=settings.drain_s + 10,  # it outlives the replicas whose answers it hands on
     )
-    return ingress.bind(replicas.bind(args), settings.max_body)
+    return ingress.bind(replicas.bind(args), args)

@@ -3,60 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any
 
-from pydantic import BaseModel, Field
 from ray import serve
 from starlette.types import Message, Scope
 
+from guided.ray.args import ReplicaArgs
 from guided.serve.app import create_app
 from guided.serve.server import load_guide
 from guided.serve.service import Service
-from guided.serve.settings import Settings, read_keys
+from guided.serve.settings import write_logs
 
-__all__ = ["Replica", "ReplicaArgs"]
-
-
-class ReplicaArgs(BaseModel, extra="forbid"):
-    """The model, how many replicas, their processors, and `guided.serve.settings.Settings`.
-
-    With ``max_replicas`` there are as many as the queue needs, from ``replicas`` on; ``cpus`` and ``gpus`` are those of
-    one, and ``ingresses`` share requests out.  ``api_key_file`` is on the machine of each replica.
-    """
-
-    model: str | None = None
-    replicas: int = 1
-    max_replicas: int | None = None
-    cpus: float = 1
-    gpus: float = 0
-    ingresses: int = 1
-    device: str | None = None
-    dtype: str = "auto"
-    attn_implementation: str | None = None
-    cache_bytes: int | None = None
-    api_key_file: Path | None = None
-    settings: dict[str, Any] = Field(default_factory=dict)
-
-    def to_settings(self) -> Settings:
-        """Return the settings of a replica, whose page would show one replica alone."""
-        keys = {} if self.api_key_file is None else {"keys": read_keys(self.api_key_file)}
-        return Settings(**{"page": False} | keys | self.settings)
+__all__ = ["Replica"]
 
 
 class Replica:
     """The model of ``args``, loaded, and the application over it."""
 
     def __init__(self, args: ReplicaArgs) -> None:
-        self._service = Service(args.to_settings())
+        write_logs(args.log_level, sys.__stderr__)  # in its optimised mode Ray replaces the other one
+        settings = args.to_settings()
+        if settings.otel:
+            from guided.serve.observing.spans import export_spans  # needs a package that others need not have
+
+            export_spans()
+        self._service = Service(settings)
         self._app = create_app(self._service)
         self._header = (b"x-replica", serve.get_replica_context().replica_id.unique_id.encode())
         given = (args.model, args.device, args.dtype, args.attn_implementation, args.cache_bytes)
         self._service.load(lambda: load_guide(*given, progress=print))
 
     async def answer(self, scope: Scope, body: bytes) -> AsyncIterator[Message]:
-        """Yield the ASGI messages of the answer; the request ends with whoever reads them."""
+        """Yield ``taken`` at once, then the ASGI messages of the answer; the request ends with whoever reads them."""
+        yield {"type": "taken"}
         messages: asyncio.Queue[Message | None] = asyncio.Queue()
         received = [{"type": "http.request", "body": body}]
 
@@ -84,4 +64,5 @@ class Replica:
             raise RuntimeError("the engine has ended")
 
     def __del__(self) -> None:
-        self._service.close()
+        if hasattr(self, "_service"):
+            self._service.close()

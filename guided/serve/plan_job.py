@@ -19,6 +19,8 @@ if hasattr(os, "nice"):
     os.nice(5)  # where processors are short, streams go first
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the packages of the parent, installed or not
 
+_paths: list[str] = []
+
 
 def answer_to(request: dict[str, Any]) -> dict[str, Any]:
     """Return the plan of a request, or its error; a request without parts only loads what composing needs."""
@@ -43,7 +45,14 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
     return {"error": base64.b64encode(pickle.dumps(reported)).decode()}
 
 
+def at_end() -> None:
+    """Remove the file of a parent that was killed."""
+    for path in _paths:
+        Path(path).unlink(missing_ok=True)
+
+
 @lru_cache(maxsize=1)
 def vocabulary(path: str) -> Any:
     """Return the special tokens and the format in the parent's file."""
+    _paths.append(path)
     return pickle.loads(Path(path).read_bytes())

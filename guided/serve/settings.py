@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 
 from grammars.limits.time_limits import TimeLimits
 from guided.serve.refusals import Unauthorized
@@ -85,9 +86,9 @@ class _Lines(logging.Formatter):
         return json.dumps(fields, ensure_ascii=False, default=str)
 
 
-def write_logs(level: str) -> None:
-    """Write the records of guided and of the HTTP server to standard error, from ``level`` on."""
-    handler = logging.StreamHandler(sys.stderr)
+def write_logs(level: str, file: TextIO | None = None) -> None:
+    """Write the records of guided and of the HTTP server to ``file`` or standard error, from ``level`` on."""
+    handler = logging.StreamHandler(file or sys.stderr)
     handler.setFormatter(_Lines())
     for name in ("guided", "uvicorn"):
         logger = logging.getLogger(name)

@@ -254,3 +254,20 @@ def test_the_command_serves_until_a_signal(tmp_path: Path) -> None:
     lines = log.read_text(encoding="utf-8").splitlines()
     assert lines[0] == "Loading the embedded model ..."
     assert any(json.loads(line).get("route") == CHAT for line in lines if line.startswith("{"))
+
+
+def test_a_killed_server_leaves_no_file_of_its_vocabulary() -> None:
+    killed = """
+import os, signal
+from guided.serve.planning import Composers
+composers = Composers(1, 2)
+composers.warm()
+print(composers._file, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    root = Path(__file__).resolve().parents[3]
+    server = subprocess.run([sys.executable, "-c", killed], cwd=root, capture_output=True, text=True, timeout=120)
+    assert server.returncode == -signal.SIGKILL, server.stderr
+    file = Path(server.stdout.strip())
+    assert file.suffix == ".vocabulary"
+    wait_until(lambda: not file.exists())

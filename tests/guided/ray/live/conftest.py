@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import socket
 import time
 from collections import Counter
@@ -30,10 +29,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class LiveReplicas:
-    """A running application of two replicas, and the folder of `mortal.py`."""
+    """A running application of two replicas, the folder of `mortal.py`, and that of Ray's logs."""
 
     address: str
     deaths: Path
+    logs: Path
+
+    def kill(self, point: str, **more: Any) -> httpx2.Response:
+        """The answer to a request whose replica, or its engine, dies at this point."""
+        (self.deaths / point).touch()
+        answer = self.post({"messages": [{"role": "user", "content": f"Die. {time.time()}"}], "max_tokens": 8, **more})
+        assert not (self.deaths / point).exists()
+        return answer
 
     def client(self) -> httpx2.Client:
         return httpx2.Client(base_url=self.address, timeout=600)
@@ -68,8 +75,8 @@ class LiveReplicas:
 
 
 @pytest.fixture(scope="session")
-def ray_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of Serve's proxy, on a Ray of these tests."""
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveReplicas]:
+    """Serve on a Ray of these tests, without an application."""
     import ray
     from ray import serve
 
@@ -78,39 +85,37 @@ def ray_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    deaths = tmp_path_factory.mktemp("deaths")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("PYTHONPATH", str(ROOT))
-        patch.setenv(DEATHS, str(tmp_path_factory.mktemp("deaths")))
-        ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False)
+        patch.setenv(DEATHS, str(deaths))
+        session = ray.init(num_cpus=8, include_dashboard=False, log_to_driver=False).address_info["session_dir"]
         serve.start(http_options={"host": "127.0.0.1", "port": port})
-        yield f"http://127.0.0.1:{port}"
+        yield LiveReplicas(f"http://127.0.0.1:{port}", deaths, Path(session, "logs"))
         serve.shutdown()
         ray.shutdown()
 
 
-def deploy(**args: Any) -> None:
+def deploy(max_wait_s: float = 600.0, **args: Any) -> None:
     """Start the application, or change its number of replicas."""
     from ray import serve
 
     from guided.ray.app import app
-    from guided.ray.replica import ReplicaArgs
+    from guided.ray.args import ReplicaArgs
     from tests.guided.ray.live.mortal import MortalReplica
 
+    settings = {"max_rows": 4, "max_waiting": 8, "drain_s": 300.0, "max_wait_s": max_wait_s, "otel": True}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("guided.ray.app.Replica", MortalReplica)
-        serve.run(
-            app(ReplicaArgs(settings={"max_rows": 4, "max_waiting": 8, "drain_s": 300.0, "max_wait_s": 600.0}, **args))
-        )
+        serve.run(app(ReplicaArgs(settings=settings, **args)))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")
-def two(ray_address: str) -> LiveReplicas:
-    from tests.guided.ray.live.mortal import DEATHS
-
+def two(started: LiveReplicas) -> LiveReplicas:
     deploy(replicas=2)
-    return LiveReplicas(ray_address, Path(os.environ[DEATHS]))
+    return started
 
 
 @pytest.fixture
@@ -119,6 +124,6 @@ def replicas(two: LiveReplicas) -> LiveReplicas:
     two.wait_for(2)
     until = time.monotonic() + 120
     while two.metric("guided_num_rows_running").total():
-        assert time.monotonic() < until, "rows are left"
+        assert time.monotonic() < until, two.metric("guided_num_rows_running")
         time.sleep(0.3)
     return two

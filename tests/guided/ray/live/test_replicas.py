@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 
 import httpx2
@@ -75,14 +75,14 @@ def test_a_replica_that_dies_under_load_loses_no_request(replicas: LiveReplicas,
     """Whole answers are written by the other replica; a streamed one may end with our error, never without an end."""
     whole = [of(f"({point} {i}) Is the sea blue?") | LONG for i in range(12)]
     streamed = [of(f"({point} {i}) Is the sky blue?") | LONG for i in range(4)]
-    with ThreadPoolExecutor(12) as threads:
+    with ThreadPoolExecutor(len(whole) + len(streamed)) as threads:
         before = {answer.headers["x-replica"] for answer in threads.map(replicas.post, whole)}
         assert len(before) == 2
         (replicas.deaths / point).touch()
         if point == "compile":  # else the plan is in the cache
             for i, body in enumerate([*whole, *streamed]):
                 body["structured_outputs"] = {"regex": f"[a-z ]{{30,{40 + i}}}"}
-        answers, streams = threads.map(replicas.post, whole), threads.map(replicas.lines, streamed)
+        streams, answers = threads.map(replicas.lines, streamed), threads.map(replicas.post, whole)
         assert [answer.status_code for answer in answers] == [200] * len(whole)
         broken = 0
         for lines in streams:
@@ -136,11 +136,12 @@ def test_more_requests_than_may_wait_are_refused(replicas: LiveReplicas) -> None
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_goes_away_frees_its_row(replicas: LiveReplicas, stream: bool) -> None:
-    body = {"messages": USER, **LONG, "max_tokens": 1_500, "stream": stream}
-    with suppress(httpx2.TimeoutException), replicas.client() as client:
-        client.timeout = 2
-        with client.stream("POST", CHAT, json=body) as answer:
-            next(answer.iter_lines())
+    data = json.dumps({"messages": USER, **LONG, "max_tokens": 1_500, "stream": stream}).encode()
+    url = httpx2.URL(replicas.address)
+    with socket.create_connection((url.host, url.port)) as raw:
+        raw.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (CHAT.encode(), len(data), data))
+        while not replicas.metric("guided_num_rows_running").total():
+            time.sleep(0.2)
     until = time.monotonic() + 60
     while replicas.metric("guided_num_rows_running").total():
         assert time.monotonic() < until
@@ -164,11 +165,73 @@ def test_a_refusal_of_the_server_arrives_as_it_is(replicas: LiveReplicas) -> Non
         assert client.get("/ready").json() == {"status": "ok"}
 
 
+def test_all_slots_taken_leave_health_and_metrics_free(replicas: LiveReplicas) -> None:
+    """Eight rows run; eight requests wait in the replicas, and four for one of them."""
+    bodies = [of(f"(full {i}) Tell a story.") | LONG | {"max_tokens": 150} for i in range(20)]
+    with ThreadPoolExecutor(20) as threads, replicas.client() as client:
+        answers = [threads.submit(replicas.post, body) for body in bodies]
+        while replicas.metric("guided_num_requests_waiting").total() < 8:
+            assert not any(answer.done() for answer in answers)
+        assert [client.get(path).status_code for path in ("/health", "/ready", "/metrics")] == [200] * 3
+        assert len(replicas.metric("guided_num_rows_running")) == 2
+        assert not any(answer.done() for answer in answers), "it has waited for a slot"
+        assert [answer.result().status_code for answer in answers] == [200] * len(bodies)
+
+
 def test_metrics_name_their_replica(replicas: LiveReplicas) -> None:
     where = replicas.post({"messages": USER, "max_tokens": 2}).headers["x-replica"]
     tokens = replicas.metric("guided_generation_tokens_total")
     assert len(tokens) == 2
     assert tokens[where] > 0
+
+
+def test_requests_are_traced_and_logged_where_they_are_answered(replicas: LiveReplicas) -> None:
+    def logged() -> list[dict[str, Any]]:
+        lines = [line for log in replicas.logs.glob("worker-*.err") for line in log.read_text().splitlines()]
+        return [json.loads(line) for line in lines if '"request"' in line]
+
+    replicas.post({"messages": USER, "max_tokens": 2})
+    assert "guided.decode" in (replicas.deaths / "spans").read_text().split()
+    until = time.monotonic() + 60
+    while not any((line["route"], line["status"]) == (CHAT, 200) for line in logged()):
+        assert time.monotonic() < until
+        time.sleep(0.3)
+
+
+def test_a_replica_whose_engine_has_ended_is_replaced(replicas: LiveReplicas) -> None:
+    refused = replicas.kill("engine")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+    sick = refused.headers["x-replica"]
+    until = time.monotonic() + 300
+    while sick in replicas.metric("guided_num_rows_running"):
+        assert time.monotonic() < until
+        time.sleep(0.3)
+    replicas.wait_for(2)
+    assert replicas.post({"messages": USER, "max_tokens": 2}).status_code == 200
+
+
+def test_while_no_replica_is_there_waiting_is_bounded(replicas: LiveReplicas) -> None:
+    deploy(replicas=1, max_wait_s=3.0)
+    replicas.wait_for(1)
+    (replicas.deaths / "boot").touch()
+    try:
+        killed = replicas.kill("compile", structured_outputs={"regex": "[e-g]{3}"})
+        for refused in (killed, replicas.post({"messages": USER, "max_tokens": 2})):
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+            assert refused.json()["error"]["code"] == "unavailable"
+        with replicas.client() as client:
+            health, ready, metrics = map(client.get, ("/health", "/ready", "/metrics"))
+        assert (health.status_code, ready.status_code, metrics.status_code) == (200, 503, 200)
+        assert health.json() == ready.json() == {"status": "loading"}
+        assert metrics.text == ""
+    finally:
+        (replicas.deaths / "boot").unlink()
+    until = time.monotonic() + 300
+    while (
+        replicas.post({"messages": USER, "max_tokens": 2}).status_code != 200
+    ):  # its engine measures first, for seconds
+        assert time.monotonic() < until
+    deploy(replicas=2)
 
 
 def test_answers_end_on_replicas_that_are_taken_away(replicas: LiveReplicas) -> None:
