@@ -27,7 +27,7 @@ from grammars.text_grammars.lark.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITI
 from grammars.text_grammars.lark.lexer import MAX_TOKENS  # noqa: E402
 from grammars.text_grammars.lark.parser import MAX_COUNT  # noqa: E402
 from grammars.text_grammars.lark.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES, MAX_OPTIONAL, MAX_PARTS  # noqa: E402
-from grammars.text_grammars.structural_tag.convert import FORMATS  # noqa: E402
+from grammars.text_grammars.structural_tag.builder import FORMATS  # noqa: E402
 from grammars.tools.normalise import MAX_TOOLS  # noqa: E402
 
 BLOCK = re.compile(r"(<!-- (?P<name>[\w ]+): written by docs/tables\.py -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)

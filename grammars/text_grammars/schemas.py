@@ -22,8 +22,8 @@ from grammars.text_grammars.lark.ast import (
     WhenExpr,
 )
 from grammars.text_grammars.lark.parser import parse
+from grammars.text_grammars.structural_tag.builder import FORMATS
 from grammars.text_grammars.structural_tag.forms import normalise_form
-from grammars.text_grammars.structural_tag.table import FORMATS
 from special_tokens.errors import GrammarError
 
 __all__ = ["PlacedSchema", "placed_schemas", "schemas_in"]

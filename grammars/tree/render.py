@@ -184,11 +184,9 @@ class _LineWriter:
 
     def _tokens(self, node: Tokens) -> str:
         if not node.ranges:
-            if not node.negated:
-                raise GrammarError("an empty set of tokens matches nothing")
-            return "<[*]>"
+            raise GrammarError("an empty set of tokens matches nothing")
         ids = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in node.ranges)
-        text = f"<[{'^' if node.negated else ''}{ids}]>"
+        text = f"<[{ids}]>"
         if node.label:
             self.labels.setdefault(text, node.label)
         return text

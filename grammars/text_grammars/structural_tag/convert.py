@@ -15,15 +15,14 @@ from typing import Any
 
 from grammars.json_schema.build import DEFAULT_SPELLING, Policy, SchemaReport, Spelling
 from grammars.text_grammars.lark.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES
-from grammars.text_grammars.structural_tag.builder import TagBuilder
+from grammars.text_grammars.structural_tag.builder import FORMATS, TagBuilder
 from grammars.text_grammars.structural_tag.forms import normalise_form
 from grammars.text_grammars.structural_tag.free_text import merge_lexemes
-from grammars.text_grammars.structural_tag.table import FORMATS
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Alt, Group, Lexeme, Node, Repeat, Rule, Seq, Text
 from special_tokens.errors import GrammarError
 
-__all__ = ["FORMATS", "StructuralTagPart", "structural_tag_part"]
+__all__ = ["StructuralTagPart", "structural_tag_part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +44,15 @@ def structural_tag_part(
 ) -> StructuralTagPart:
     """Return the part for ``spec``, an object or its JSON text, in any of the three forms.
 
-    Raises `GrammarError` with the place of anything unknown, missing or refused.  ``trusted`` allows the token-level
-    formats, and a text that spells a marker becomes its token; both need ``markers``.
+    Raises `GrammarError` with the place of anything unknown, missing or refused.  With ``trusted`` a text
+    that spells a marker becomes its token, which needs ``markers``.
     """
     if isinstance(spec, str):
         try:
             spec = json.loads(spec)
         except ValueError as error:
             raise GrammarError(f"not JSON: {error}", place=place, expected="a structural tag as JSON") from None
-    builder = TagBuilder(markers, trusted, spelling, policy, FORMATS)
+    builder = TagBuilder(markers, trusted, spelling, policy)
     tree, at = normalise_form(spec, place, FORMATS)
     node = merge_lexemes([builder.build(tree, None, at)])
     _check_least(node, at)
