@@ -478,8 +478,8 @@ MAKING: list[tuple[Any, str, str]] = [
     (GuidanceState, "__init__", "texts"),
     (RecoveringMatcher, "__init__", "texts"),
     (SequenceWatcher, "of", "distinct"),
-    (guided.rows.sequence, "compile_stops", "stopped"),
-    (guided.rows.unguided, "compile_stops", "stops alone"),
+    (guided.rows.sequence, "CompiledStops", "stopped"),
+    (guided.rows.unguided, "CompiledStops", "stops alone"),
     (OutputParser, "__init__", "texts"),
 ]
 
