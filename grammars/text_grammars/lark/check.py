@@ -11,6 +11,7 @@ import difflib
 import re
 from collections.abc import Container, Iterable, Mapping
 
+from grammars.regular.languages import Regular, lengths
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import LooksAround, NotTranslated, approximate_language, language
 from grammars.text_grammars.lark.ast import (
@@ -37,7 +38,6 @@ from grammars.text_grammars.lark.ast import (
 )
 from grammars.text_grammars.lark.common_terminals import COMMON
 from grammars.text_grammars.lark.graph import components, fixpoint, uses_of
-from grammars.text_grammars.lark.sizes import check_sizes
 from special_tokens.errors import GrammarError, shown
 
 __all__ = [
@@ -45,8 +45,10 @@ __all__ = [
     "MAX_ATOMS",
     "MAX_BYTES",
     "MAX_DEFINITIONS",
+    "MAX_LEAST_LENGTH",
     "MAX_NESTING",
     "check",
+    "check_length",
     "check_shape",
     "check_size",
     "productive_rules",
@@ -59,6 +61,8 @@ MAX_BYTES = 256 * 1024
 MAX_ATOMS = 20_000
 #: The engine refuses about 30 nested parentheses; those around a single item are dropped when we write the grammar.
 MAX_NESTING = 25
+#: Characters of a lexeme's shortest text: the engine's work at its first byte grows with them (200,000 take 0.3 s).
+MAX_LEAST_LENGTH = 200_000
 
 _LEXEME_ATTRIBUTES = ("lazy", "suffix")
 _HARMLESS_ATTRIBUTES = ("capture",)
@@ -105,7 +109,21 @@ def check(
         _check_greedy(ignore.body)
     _check_terminals(source)
     _check_productive(source)
-    check_sizes(source)
+
+
+def check_length(term: Regular, what: str, *, at: SourcePlace = (0, 0), place: str = "") -> None:
+    """Raise `GrammarError` for a lexeme whose shortest text is too long."""
+    least = lengths(term)[0]
+    if least > MAX_LEAST_LENGTH:
+        size = f": {least}" if least < 10**15 else ""
+        raise GrammarError(
+            f"the shortest text of {what} is too long{size}",
+            line=at[0],
+            column=at[1],
+            place=place,
+            expected=f"at most {MAX_LEAST_LENGTH} characters",
+            hint="use fewer or smaller repeats",
+        )
 
 
 def check_shape(source: LarkGrammar) -> None:
@@ -152,7 +170,7 @@ def _check_atoms(source: LarkGrammar, roles: frozenset[str], references: frozens
 
 def _check_regex(regex: str, flags: str, at: SourcePlace) -> None:
     try:
-        approximate_language(regex, flags)
+        check_length(approximate_language(regex, flags), f"/{regex[:40]}/", at=at)
         language(regex, flags)
     except LooksAround as error:
         raise GrammarError(

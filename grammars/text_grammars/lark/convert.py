@@ -8,8 +8,8 @@ from typing import Any
 
 from grammars.json_schema.build import DEFAULT_SPELLING, Outcome, Policy, ReportRow, SchemaReport, Spelling, build
 from grammars.regular.languages import Regular
-from grammars.text_grammars.lark.ast import LarkGrammar, SourcePlace
-from grammars.text_grammars.lark.check import check, check_size
+from grammars.text_grammars.lark.ast import LarkGrammar, Name, SourcePlace
+from grammars.text_grammars.lark.check import check, check_length, check_size
 from grammars.text_grammars.lark.endless_lexemes import EndlessLexeme, endless_lexemes
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
 from grammars.text_grammars.lark.lost_texts import LexerWalk
@@ -104,6 +104,9 @@ def check_ends(source: LarkGrammar, *, then: Regular | None = None, has_rows: bo
     ``has_rows``, where a report names them, and ignored ones always.  ``then`` is the text after the grammar.
     """
     languages = LexemeLanguages(source)
+    for terminal in source.definitions:
+        if terminal.is_terminal and (term := languages.of(Name(terminal.name))) is not None:
+            check_length(term, f"the terminal {terminal.name}", at=terminal.at)
     for rule in source.definitions:
         language = languages.of(rule.body) if any(a.name == "lazy" for a in rule.attributes) else None
         if language is not None and language.nullable:

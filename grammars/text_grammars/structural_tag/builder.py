@@ -11,8 +11,9 @@ from grammars.json_schema.build import Policy, ReportRow, Spelling, build
 from grammars.regular.languages import alt as regular_alt
 from grammars.regular.languages import text as regular_text
 from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import approximate_language
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
-from grammars.text_grammars.lark.sizes import check_pattern
+from grammars.text_grammars.lark.check import MAX_LEAST_LENGTH, check_length
 from grammars.text_grammars.structural_tag.free_text import (
     alternatives,
     begins_like_number,
@@ -79,6 +80,7 @@ class TagBuilder:
     policy: Policy
     rows: list[ReportRow] = field(default_factory=list)
     depth: int = 0
+    times: int = 1  #: how often what is being built is repeated at least
 
     def build(self, spec: Any, end: FormatEnd, place: str) -> Node:
         """Return the format followed by ``end``; free text needs it to know where it ends."""
@@ -130,7 +132,7 @@ class TagBuilder:
     def regex(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         text = read_string(body, "pattern", place)
         try:
-            check_pattern(text, place=f"{place}.pattern")
+            check_length(approximate_language(text), "the pattern", place=f"{place}.pattern")
         except InvalidRegex as error:
             at = f"{place}.pattern"
             raise GrammarError(str(error), line=1, column=error.at + 1, place=at, expected="a regex of Rust") from None
@@ -195,7 +197,12 @@ class TagBuilder:
             raise GrammarError(
                 "free text cannot be repeated: nothing would end it", place=f"{place}.content", hint="put it into a tag"
             )
+        times, self.times = self.times, self.times * (least or 1)
+        if self.times > MAX_LEAST_LENGTH:
+            raise GrammarError(f"the shortest text repeats {self.times} times", place=place,
+                               expected=f"at most {MAX_LEAST_LENGTH}", hint="use fewer or smaller repeats")  # fmt: skip
         inner = self.build(body.get("content"), None, f"{place}.content")
+        self.times = times
         return self.with_end(repeat(inner, least or 0, most), end)
 
     # -- tags
