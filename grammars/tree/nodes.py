@@ -139,15 +139,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Sub:
-    """A whole Lark grammar in its own name space, entered at its ``start``.
-
-    ``others`` are pairs of name and grammar; they and it may refer to each other.  In these texts such a name is
-    written between two U+E000, see `grammars.text_grammars.lark.write`.
-    """
+    """A whole Lark grammar in its own name space, entered at its ``start``."""
 
     name: str
     lark: str
-    others: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

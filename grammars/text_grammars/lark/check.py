@@ -89,19 +89,17 @@ def check_size(text: str) -> None:
         raise GrammarError(f"the grammar has {size} bytes", expected=f"at most {MAX_BYTES}")
 
 
-def check(
-    source: LarkGrammar, *, roles: frozenset[str] = frozenset(), references: frozenset[str] = frozenset()
-) -> None:
+def check(source: LarkGrammar, *, roles: frozenset[str] = frozenset()) -> None:
     """Raise `GrammarError` for the first part that an untrusted grammar must not contain.
 
-    ``roles`` are the ``$ROLE`` marks and ``references`` the ``@names`` that this grammar may use.
+    ``roles`` are the ``$ROLE`` marks that this grammar may use.
     """
     if not source.definitions:
         raise GrammarError("the grammar is empty", expected="a rule called start")
     check_shape(source)
     for options in source.options:
         raise _refuse("%llguidance changes the whole plan", options.at)
-    _check_atoms(source, roles, references)
+    _check_atoms(source, roles)
     _check_names(source)
     for definition in source.definitions:
         _check_definition(definition)
@@ -146,12 +144,12 @@ def _refuse(message: str, at: SourcePlace, hint: str = "only a trusted caller ma
     return GrammarError(message, line=at[0], column=at[1], hint=hint)
 
 
-def _check_atoms(source: LarkGrammar, roles: frozenset[str], references: frozenset[str]) -> None:
+def _check_atoms(source: LarkGrammar, roles: frozenset[str]) -> None:
     for expr in source.walk():
         match expr:
             case TokenSyntax(text=text, at=at):
                 raise _refuse(f"{text} writes a token, not text", at, f'"{text}" in quotes is text')
-            case GrammarRef(name=name, at=at) if name not in references:
+            case GrammarRef(name=name, at=at):
                 raise _refuse(f"@{name} references another grammar", at)
             case Unsupported(what=what, at=at):
                 raise _refuse(f"{what} is not supported", at, "write rules of your own")

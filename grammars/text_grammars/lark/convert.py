@@ -40,7 +40,6 @@ def client_grammar(
     trusted: bool = False,
     spelling: Spelling = DEFAULT_SPELLING,
     policy: Policy = "warn",
-    references: frozenset[str] = frozenset(),
 ) -> ClientGrammar:
     """Return the grammar of a client's Lark text.
 
@@ -54,7 +53,7 @@ def client_grammar(
         source = parse_source(text)
         if trusted:
             return ClientGrammar(text)
-        check(source, references=references)
+        check(source)
         endless = check_ends(source, has_rows=True)
         schemas = SchemaTexts(spelling, policy)
         lark = write(source, WriteOptions(schemas.text))

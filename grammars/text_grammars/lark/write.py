@@ -17,7 +17,6 @@ from grammars.text_grammars.lark.ast import (
     CharRange,
     Definition,
     Expr,
-    GrammarRef,
     JsonExpr,
     LarkGrammar,
     Literal,
@@ -39,10 +38,7 @@ from grammars.tree.quantifier import quantifier
 from grammars.tree.render import quote, quote_regex
 from special_tokens.errors import GrammarError
 
-__all__ = ["REFERENCE_MARK", "WriteOptions", "write"]
-
-#: Written before and after the name of another grammar, which the renderer replaces by the grammar's new name.
-REFERENCE_MARK = "\ue000"
+__all__ = ["WriteOptions", "write"]
 
 _ALT, _SEQ, _ATOM = 0, 1, 2
 
@@ -120,23 +116,21 @@ class _LarkWriter:
     def bare(self, expr: Expr, tight: int, *, lexeme: bool) -> str:
         match expr:
             case Literal(text=text, ignore_case=ignore_case):
-                return quote(text, ignore_case=ignore_case).replace(REFERENCE_MARK, "\\ue000")
+                return quote(text, ignore_case=ignore_case)
             case CharRange(first=first, last=last):
                 return f"{quote(first)}..{quote(last)}"
             case Regexp(regex=regex, flags=flags):
-                return quote_regex(regex).replace(REFERENCE_MARK, r"\x{e000}") + flags
+                return quote_regex(regex) + flags
             case Name(name=name, argument=argument):
                 return self.name(name) if argument is None else f"{self.name(name)}::{argument}"
             case TokenSyntax(text=text):
                 return text
-            case GrammarRef(name=name):
-                return f"@{REFERENCE_MARK}{name}{REFERENCE_MARK}"
             case RoleMark(name=name):
                 return self.writing.roles[name]
             case JsonExpr(json=text):
                 return self.writing.schema(json.loads(text))
             case RegexExt(json=text):
-                return "%regex " + text.replace("\x7f", "\\u007f").replace(REFERENCE_MARK, "\\ue000")
+                return "%regex " + text.replace("\x7f", "\\u007f")
             case SeqExpr(parts=()):
                 return '""'
             case SeqExpr(parts=parts):

@@ -95,9 +95,6 @@ RESPONSES: dict[str, Any] = {
     "lark, after a lazy rule": _lark("start: t v\nt[lazy]: /(.|\\n)*<\\/end>/\nv: JSON", LONG),
     "lark, after a regex": _lark("start: /[^<]*<\\/end>/ JSON", MANY),
     "llguidance": Llguidance({"grammars": [{"json_schema": MANY}]}),
-    "llguidance, named": Llguidance(
-        {"grammars": [{"lark_grammar": 'start: "<a>" @j "</a>"'}, {"name": "j", "json_schema": EMAIL}]}
-    ),
 }
 
 
