@@ -118,21 +118,6 @@ class GuidanceState:
         """
         return self.token_mask().words
 
-    def lend(self, memory: memoryview) -> Words | None:
-        """Write masks into ``memory`` from here on, of `mask_bytes` bytes; return the words there.
-
-        None if a mask is in use: then nothing changes.
-        """
-        if self._mask is not None:
-            return None
-        self._row.allocate(memory)
-        return self._row.words
-
-    @property
-    def mask_bytes(self) -> int:
-        """The bytes that the engine writes for a mask: those of the words, and of sentinels after them."""
-        return self._row.nbytes
-
     def open_end_ids(self) -> tuple[int, ...]:
         """Return the ids that would end the sequence here, the ones to prefer first."""
         if self._stop is not None:
@@ -385,10 +370,8 @@ class GuidanceState:
 
         Without ``is_watched`` its masks allow what the grammar alone allows.
         """
-        if self._mask is not None and self._row.is_lent:
-            self._mask = self._mask.copy()  # both states use the mask now
-        elif self._mask is not None:
-            self._row = self._reader.row()  # the same: the next one is written elsewhere
+        if self._mask is not None:
+            self._row = self._reader.row()  # both states use the mask now: the next one is written elsewhere
         twin = object.__new__(GuidanceState)
         twin.__dict__.update(self.__dict__)
         twin._row = self._reader.row()
