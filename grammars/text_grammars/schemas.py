@@ -18,7 +18,6 @@ from grammars.text_grammars.lark.ast import (
     Regexp,
     Repeated,
     SeqExpr,
-    WhenExpr,
 )
 from grammars.text_grammars.lark.parser import parse
 from grammars.text_grammars.structural_tag.builder import FORMATS
@@ -151,7 +150,7 @@ class _GrammarSchemas:
             case AltExpr(options=options):
                 for option in options:
                     yield from self._in_expr(option, before)
-            case Repeated(body=body) | WhenExpr(body=body):  # `WhenExpr`: an option with a condition
+            case Repeated(body=body):
                 for opening in dict.fromkeys((before, self._last_text_of(body))):
                     yield from self._in_expr(body, opening)
 

@@ -134,7 +134,7 @@ def _source(definition: Any, place: str) -> LarkGrammar:
 
 def _language(source: LarkGrammar) -> Regular | None:
     """The language of a grammar; None if the grammar is recursive or has no equivalent plain regex."""
-    if any(definition.attributes or definition.parameter for definition in source.definitions):
+    if any(definition.attributes for definition in source.definitions):
         return None
     uses = uses_of(source.definitions)
     groups = components(uses)
@@ -217,6 +217,6 @@ def _escaped(source: LarkGrammar) -> LarkGrammar:
         if any(a.name in ("lazy", "suffix") for a in d.attributes):
             raise GrammarError("lazy and suffix= cannot be written into a JSON string", line=d.at[0], column=d.at[1],
                                place="tools", hint="leave the delimiter out of the characters")  # fmt: skip
-        definitions.append(Definition(d.name, map_lexemes(d.body, spelled), (), d.parameter, d.at))
+        definitions.append(Definition(d.name, map_lexemes(d.body, spelled), (), d.at))
     ignores = tuple(type(i)(spelled(i.body), i.at) for i in source.ignores)
     return LarkGrammar(tuple(definitions), ignores)

@@ -147,7 +147,7 @@ class _Converted:
     def _expr(self, expr: Expr, names: dict[str, str], terminal: bool) -> Expr:
         match expr:
             case Name(name=name, at=at):
-                return Name(self._name(name, names), None, at)
+                return Name(self._name(name, names), at)
             case Literal(text=text, at=at) if not terminal and text in self.split:
                 return SeqExpr(tuple(Literal(char, False, at) for char in text))
             case SeqExpr(parts=parts):

@@ -20,28 +20,23 @@ from grammars.text_grammars.lark.ast import (
     Attribute,
     Definition,
     Expr,
-    GrammarRef,
     JsonExpr,
     LarkGrammar,
     Name,
     NotExpr,
+    Refused,
     RegexExt,
     Regexp,
     Repeated,
     RoleMark,
     SeqExpr,
     SourcePlace,
-    TokenSyntax,
-    Unsupported,
-    WhenExpr,
     walk,
 )
-from grammars.text_grammars.lark.common_terminals import COMMON
 from grammars.text_grammars.lark.graph import components, fixpoint, uses_of
 from special_tokens.errors import GrammarError, shown
 
 __all__ = [
-    "COMMON",
     "MAX_ATOMS",
     "MAX_BYTES",
     "MAX_DEFINITIONS",
@@ -97,8 +92,8 @@ def check(source: LarkGrammar, *, roles: frozenset[str] = frozenset()) -> None:
     if not source.definitions:
         raise GrammarError("the grammar is empty", expected="a rule called start")
     check_shape(source)
-    for options in source.options:
-        raise _refuse("%llguidance changes the whole plan", options.at)
+    for statement in source.refused:
+        raise _refuse(statement.why, statement.at, statement.hint)
     _check_atoms(source, roles)
     _check_names(source)
     for definition in source.definitions:
@@ -147,12 +142,8 @@ def _refuse(message: str, at: SourcePlace, hint: str = "only a trusted caller ma
 def _check_atoms(source: LarkGrammar, roles: frozenset[str]) -> None:
     for expr in source.walk():
         match expr:
-            case TokenSyntax(text=text, at=at):
-                raise _refuse(f"{text} writes a token, not text", at, f'"{text}" in quotes is text')
-            case GrammarRef(name=name, at=at):
-                raise _refuse(f"@{name} references another grammar", at)
-            case Unsupported(what=what, at=at):
-                raise _refuse(f"{what} is not supported", at, "write rules of your own")
+            case Refused(why=why, hint=hint, at=at):
+                raise _refuse(why, at, hint)
             case RoleMark(name=name, at=at) if name not in roles:
                 roles_known = ", ".join(f"${role}" for role in sorted(roles))
                 if not roles_known:
@@ -188,14 +179,14 @@ def _check_nesting(body: Expr, at: SourcePlace) -> None:
         expr, depth = stack.pop()
         if depth > MAX_NESTING:
             raise _refuse(f"parentheses are nested more than {MAX_NESTING} deep", at, "name the inner parts")
-        stack.extend((child, depth + (not isinstance(child, WhenExpr))) for child in _children(expr))
+        stack.extend((child, depth + 1) for child in _children(expr))
 
 
 def _children(expr: Expr) -> Iterable[Expr]:
     match expr:
         case SeqExpr(parts=parts) | AltExpr(options=parts) | AndExpr(parts=parts):
             return parts
-        case NotExpr(body=body) | Repeated(body=body) | WhenExpr(body=body):
+        case NotExpr(body=body) | Repeated(body=body):
             return (body,)
     return ()
 
@@ -210,11 +201,6 @@ def _check_names(source: LarkGrammar) -> None:
             line = defined[definition.name][0]
             raise _refuse(f"{shown(definition.name)} is defined twice", definition.at, f"first in line {line}")
         defined[definition.name] = definition.at
-    for imported in source.imports:
-        raise GrammarError(
-            f"there is no {imported.path}.{imported.name}", line=imported.at[0], column=imported.at[1],
-            expected=", ".join(sorted(COMMON)) if imported.path == "common" else "common.NAME",
-        )  # fmt: skip
     if "start" not in defined:
         raise GrammarError("there is no rule called start", expected="start: ...")
     for expr in source.walk():
@@ -222,16 +208,6 @@ def _check_names(source: LarkGrammar) -> None:
             near = difflib.get_close_matches(expr.name, defined, 1)
             raise _refuse(
                 f"{shown(expr.name)} is not defined", expr.at, f"is it {shown(near[0])}?" if near else "add it"
-            )
-    _check_parameters(source)
-
-
-def _check_parameters(source: LarkGrammar) -> None:
-    takes = {definition.name: definition.parameter is not None for definition in source.definitions}
-    for expr in source.walk():
-        if isinstance(expr, Name) and takes.get(expr.name, False) != (expr.argument is not None):
-            raise _refuse(
-                f"{shown(expr.name)} and its definition disagree about a parameter", expr.at, "add or drop it"
             )
 
 
@@ -242,8 +218,8 @@ def _check_definition(definition: Definition) -> None:
     for attribute in definition.attributes:
         _check_attribute(attribute)
     if definition.is_terminal:
-        if definition.attributes or definition.parameter:
-            raise _refuse("a terminal takes no attributes and no parameter", definition.at, "use a lower-case name")
+        if definition.attributes:
+            raise _refuse("a terminal takes no attributes", definition.at, "use a lower-case name")
         _check_lexeme(definition.body, f"the terminal {definition.name}")
     elif any(attribute.name in _LEXEME_ATTRIBUTES for attribute in definition.attributes):
         _check_lexeme(definition.body, f"{definition.name}, which has lazy or suffix,")
@@ -293,8 +269,6 @@ def _check_lexeme(body: Expr, what: str) -> None:
                 raise _refuse(f"{what} contains %json", at, "use it in a rule")
             case RoleMark(at=at):
                 raise _refuse(f"{what} contains a token", at, "use it in a rule")
-            case WhenExpr():
-                raise GrammarError(f"{what} contains a condition", hint="conditions belong to rules with a parameter")
 
 
 # -- terminals and rules as graphs
@@ -340,8 +314,6 @@ def productive_rules(source: LarkGrammar, endless: Container[int] = ()) -> set[s
                 return any(map(has_text, options))
             case Repeated(body=body, least=least):
                 return least == 0 or has_text(body)
-            case WhenExpr(body=body):
-                return has_text(body)
         return True
 
     def holds(name: str) -> bool:

@@ -44,15 +44,13 @@ def client_grammar(
     """Return the grammar of a client's Lark text.
 
     Raises `GrammarError` with line and column for a syntax error, for refused syntax, and for a grammar that can never
-    end.  With ``trusted`` only the syntax is checked and the text is passed on unchanged: token syntax, ``@name`` and
-    ``%llguidance`` included.
+    end.  With ``trusted`` the text is passed on as it is, and the engine alone reads it.
     """
     try:
-        if trusted and isinstance(text, str) and "%lark" in text:
-            return ClientGrammar(text)  # only the engine parses nested grammars
-        source = parse_source(text)
+        _check_text(text)
         if trusted:
             return ClientGrammar(text)
+        source = parse_source(text)
         check(source)
         endless = check_ends(source, has_rows=True)
         schemas = SchemaTexts(spelling, policy)
@@ -85,11 +83,15 @@ def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[R
         yield ReportRow("", lost.long, Outcome.NARROWED, reason)
 
 
-def parse_source(text: Any) -> LarkGrammar:
-    """Parse a text; only its size is checked."""
+def _check_text(text: Any) -> None:
     if not isinstance(text, str) or not text.strip():
         raise GrammarError("the grammar is empty", expected="Lark text with a rule called start")
     check_size(text)
+
+
+def parse_source(text: Any) -> LarkGrammar:
+    """Parse a text; only its size is checked."""
+    _check_text(text)
     try:
         return parse(text)
     except RecursionError:

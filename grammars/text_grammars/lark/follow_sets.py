@@ -17,7 +17,6 @@ from grammars.text_grammars.lark.ast import (
     Repeated,
     SeqExpr,
     SourcePlace,
-    WhenExpr,
     is_lexeme,
 )
 from grammars.text_grammars.lark.graph import components, fixpoint, reachable_bits, uses_of
@@ -99,8 +98,6 @@ class FollowSets:
                 return any(map(self._is_nullable, options))
             case Repeated(body=body, least=least):
                 return least == 0 or self._is_nullable(body)
-            case WhenExpr(body=body):
-                return self._is_nullable(body)
         return self._may_be_empty(expr)
 
     def _firsts(self) -> dict[str, int]:
@@ -131,7 +128,7 @@ class FollowSets:
             case AltExpr(options=options):
                 for option in options:
                     bits |= self._first_of(option, rules)
-            case Repeated(body=body) | WhenExpr(body=body):
+            case Repeated(body=body):
                 return self._first_of(body, rules)
             case Literal():
                 return 0
@@ -184,8 +181,6 @@ class FollowSets:
                     self._pass(option, bits, ends, rule)
             case Repeated(body=body, most=most):
                 self._pass(body, bits | (self._first_of(body) if most != 1 else 0), ends, rule)
-            case WhenExpr(body=body):
-                self._pass(body, bits, ends, rule)
 
     def _add(self, node: str, bits: int, ends: bool, rule: Definition) -> None:
         self._after[node] = self._after.get(node, 0) | bits

@@ -28,15 +28,11 @@ from grammars.text_grammars.lark.ast import (
     RoleMark,
     SeqExpr,
     SourcePlace,
-    TokenSyntax,
-    Unsupported,
-    WhenExpr,
     is_lexeme,
 )
 from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.tree.quantifier import quantifier
 from grammars.tree.render import quote, quote_regex
-from special_tokens.errors import GrammarError
 
 __all__ = ["WriteOptions", "write"]
 
@@ -92,7 +88,7 @@ class _LarkWriter:
         return f"({' | '.join(names)})*" if names else ""
 
     def definition(self, definition: Definition) -> str:
-        head = self.name(definition.name) + (f"::{definition.parameter}" if definition.parameter else "")
+        head = self.name(definition.name)
         attributes = _lexeme_attributes(definition)
         if attributes:
             shown = ", ".join(
@@ -121,10 +117,8 @@ class _LarkWriter:
                 return f"{quote(first)}..{quote(last)}"
             case Regexp(regex=regex, flags=flags):
                 return quote_regex(regex) + flags
-            case Name(name=name, argument=argument):
-                return self.name(name) if argument is None else f"{self.name(name)}::{argument}"
-            case TokenSyntax(text=text):
-                return text
+            case Name(name=name):
+                return self.name(name)
             case RoleMark(name=name):
                 return self.writing.roles[name]
             case JsonExpr(json=text):
@@ -150,10 +144,6 @@ class _LarkWriter:
                 if isinstance(body, Repeated):
                     inner = f"({inner})"
                 return inner + quantifier(least, most)
-            case WhenExpr(body=body, condition=condition):
-                return f"{self.expr(body, _SEQ, lexeme=lexeme)} %if {condition}"
-            case Unsupported(what=what, at=at):
-                raise GrammarError(f"{what} is not supported", line=at[0], column=at[1])
         raise TypeError(f"not an expression: {expr!r}")
 
     def _without(self, expr: NotExpr) -> str:
