@@ -18,7 +18,7 @@ from guided.stops.strings import CompletedStop
 from guided.tracking.regions import Move
 from special_tokens.errors import GuidanceError
 
-__all__ = ["StopHit", "StopMatcher", "truncate"]
+__all__ = ["StopHit", "StopMatcher"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +137,3 @@ class StopMatcher:
             size = len(self._compiled.token_bytes(self._tokens[token]))
             offset += size
         return (token + 1, 0) if offset >= size else (token, offset)
-
-
-def truncate(tokens: Sequence[int], hit: StopHit, *, include: bool) -> tuple[Sequence[int], int]:
-    """Return the whole tokens of the text that ``hit`` leaves, and the number of bytes of the next token."""
-    if include:
-        return tokens[: hit.until], hit.until_bytes
-    return tokens[: hit.before], hit.before_bytes

@@ -216,7 +216,7 @@ class _Values(Transformer):
         return options[0] if len(options) == 1 else AltExpr(options)
 
     def alternative(self, parts: list[Any]) -> Expr:
-        return parts[0]  # what follows an arrow names it in lark's tree
+        return parts[0]  # type: ignore[no-any-return]  # what follows an arrow names it in lark's tree
 
     def conjunction(self, parts: list[Any]) -> Expr:
         conjuncts = tuple(part for part in parts if not _is(part, "AND"))

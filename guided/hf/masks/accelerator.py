@@ -191,7 +191,7 @@ class DeviceLink:
 
     @property
     def is_guided(self) -> list[bool]:
-        """Which rows the last masks were for: their effects count."""
+        """Whether the last masks were those of each row: then their effects count."""
         return [sent is not None and sent[0] == _GUIDED for sent in self._sent]
 
     @property

@@ -173,7 +173,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "what is imported": (pydantic.ImportString, "must not choose"),
     "a set of lists": (set[list[int]], "items cannot be hashed"),
     "a set of models": (list[frozenset[Cat]], "its items cannot be hashed"),
-    "a set of data classes": (set[PlanePoint], "a set of PlanePoint"),
+    "a set of data classes": (set[PlanePoint], r"set\[.*PlanePoint\]: its items cannot be hashed"),
     "patterns of bytes": (list[re.Pattern[bytes]], "patterns of bytes"),
 }
 

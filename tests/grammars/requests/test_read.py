@@ -22,7 +22,8 @@ from grammars.requests.read import read_request
 from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.check import check_request
-from guided.output.message import Guidance, MessageBuilder, Usage
+from guided.output.message import Guidance, Usage
+from guided.output.message_builder import MessageBuilder
 from guided.sampling import Sampling
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidedError, RequestError

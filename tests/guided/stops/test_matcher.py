@@ -17,7 +17,7 @@ from guided.engine.engine import Engine
 from guided.output.stop_parser import PlainParser, StopAwareParser
 from guided.stops.compiled import CompiledStops
 from guided.stops.incremental_regex import compile_pattern
-from guided.stops.matcher import StopHit, StopMatcher, truncate
+from guided.stops.matcher import StopHit, StopMatcher
 from guided.stops.request import check_stops, stops_of
 from special_tokens.errors import GrammarError, GuidanceError, RequestError
 
@@ -156,8 +156,6 @@ def test_several_tokens_at_once_stop_inside() -> None:
     hit = matcher.feed(tokens)
     assert hit == StopHit("bc", 3, 1, 0, 2, 1)
     assert matcher.num_tokens == 3
-    assert truncate(tokens, hit, include=False) == (tokens[:1], 0)
-    assert truncate(tokens, hit, include=True) == (tokens[:2], 1)
 
 
 def test_X2_a_stop_longer_than_any_window() -> None:
