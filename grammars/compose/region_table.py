@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from grammars.compose.tool_section import ToolSection
 from grammars.plan.plan import Exit, QuoteSpan, Region, RegionName
 from grammars.reasoning.part import framing
 from grammars.tool_calls.syntaxes.harmony import Harmony
+from grammars.tool_calls.syntaxes.json_body import JsonSyntax
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.values.format import Format, ToolCallFormat
+from grammars.values.tool import Tool
 
 __all__ = ["AFTER_REASONING", "BEFORE_REASONING", "REASONING", "region_table"]
 
@@ -62,7 +64,7 @@ def _into_calls(section: ToolSection | None, markers: Markers, *, again: bool = 
     gap = (form.between or form.gap) if again and not form.section_start else (form.gap or form.gap_without_text)
     gap = gap if not gap.strip() else ""
     first = section.opens_at_start and not again
-    texts = (*section.triggers, *_others(form))
+    texts = (*section.triggers, *_others(form, section.tools))
     return tuple(Exit(markers.pieces(text), CALLS, before=gap, at_start=first) for text in texts)
 
 
@@ -71,14 +73,14 @@ def _unasked(format: Format, markers: Markers) -> tuple[Exit, ...]:
     form = format.tool_calls
     if form is None or not format.content.start:
         return ()
-    texts = (*syntax(form.syntax).triggers(form, ()), *_others(form))
+    texts = (*syntax(form.syntax).triggers(form, ()), *_others(form, ()))
     return tuple(Exit(markers.pieces(text), CALLS) for text in texts)
 
 
-def _others(form: ToolCallFormat) -> tuple[str, ...]:
-    """The texts that open calls in what was written without masks alone."""
+def _others(form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+    """The texts that open calls as well, of which masks guide nothing."""
     module = syntax(form.syntax)
-    return module.other_triggers(form) if isinstance(module, Harmony) else ()
+    return module.other_triggers(form, tools) if isinstance(module, Harmony | JsonSyntax) else ()
 
 
 def _calls(section: ToolSection | None, markers: Markers) -> Region:

@@ -75,7 +75,15 @@ def written(term: Regular) -> Lexeme:
     """
     if is_free(term):
         return Lexeme("string", Pattern(f'"{_WRITTEN}{quantifier(*term.args[1:])}"'))
+    if term.op == "words" and any("\\u" in spell(word) for word in term.args):  # what begins so may be any letter
+        return Lexeme("word", alt(*(Pattern(f'"{"".join(map(_with_escape, word))}"') for word in sorted(term.args))))
     return lexeme(term)
+
+
+def _with_escape(char: str) -> str:
+    units = char.encode("utf-16-be")
+    escape = "".join(f"\\\\u(?i:{units[i : i + 2].hex()})" for i in range(0, len(units), 2))
+    return f"(?:{_escaped(char)}|{escape})" if char > "\x7f" else _escaped(char)
 
 
 def is_free(term: Regular) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Lookahead
 
-__all__ = ["FEW", "FITTED", "FREE_TEXT", "SEEN", "Classes", "bytes_of", "set_of"]
+__all__ = ["BLANK", "FEW", "FITTED", "FREE_TEXT", "SEEN", "Classes", "bytes_of", "set_of"]
 
 #: More bytes than this are tried by class.
 FEW = 8
@@ -20,6 +20,8 @@ SEEN, FITTED = 0.05, 0.02
 _MAX_SPENT = 20.0
 #: Letters first: a run of them has fewer tokens than one of digits or marks.
 _PRINTABLE = bytes((*range(0x61, 0x7B), *range(0x20, 0x61), *range(0x7B, 0x7F), 0x0A, 0x09))
+#: White space, which a grammar may ignore.
+BLANK = b" \n\t\r\v\f"
 _WORD = b"_ abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
@@ -44,7 +46,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
         classes = self.get(key)
         if classes is None or any(matcher.outcome((byte,)) != after for after, byte in classes.items()):
             allowed = mask.byte_bits & ~set_of(without)
-            classes, some = {}, bytes_of(allowed)
+            classes, some = {}, tuple(sorted(bytes_of(allowed), key=BLANK.__contains__))  # which may be ignored
             if len(some) > 2 * FEW:  # some of many; where none is printable, they continue a character
                 some = tuple(byte for byte in _PRINTABLE if allowed >> byte & 1) or some[:FEW]
             self.spent += SEEN * len(some)

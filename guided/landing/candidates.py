@@ -13,9 +13,17 @@ from grammars.plan.plan import Plan, RegionName
 from grammars.tree.markers import Markers
 from grammars.values.json_scanner import ScanState
 from grammars.values.persistent_set import Mode
-from guided.landing.byte_classes import FEW, FITTED, FREE_TEXT, Classes, bytes_of, set_of
+from guided.landing.byte_classes import BLANK, FEW, FITTED, FREE_TEXT, Classes, bytes_of, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Lookahead
-from guided.landing.known_texts import closing_texts, exit_ids, member_names, rule_rests, string_texts, value_ends
+from guided.landing.known_texts import (
+    closing_texts,
+    exit_ids,
+    grammars_in,
+    member_names,
+    rule_rests,
+    string_texts,
+    value_ends,
+)
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.tracking.regions import FIRST_MARKER
 
@@ -23,7 +31,6 @@ __all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
 
 _NAMES_AT_ONCE = 3
 _DIGITS = b"0123456789"
-_BLANK = b" \n\t\r"
 #: Bytes of texts and numbers that must differ, although they lead to places alike.
 _DIFFERING = b"9876543210zyxwvutsrqponmlkjihgfedcba"
 #: The end of a string in JSON.
@@ -80,6 +87,7 @@ class Candidates:
         self._plan = plan
         self._ends = value_ends(plan, markers)
         self._closing, self._rests, self._exits = (*closing_texts(plan), *self._ends), rule_rests(plan), exit_ids(plan)
+        self._has_ignored = any(kind == "lark" and "%ignore" in source for kind, source in grammars_in(plan))
         self._names = member_names(plan)[::-1]  # what is required last comes first
 
     def at(
@@ -126,17 +134,21 @@ class Candidates:
         leading = classes.leading if many > FREE_TEXT else classes.shortest
         texts = self._rests if written else ()
         rests = [Candidate(symbols) for symbols in leading(texts, matcher, mask, written_part)]
-        some = bytes_of(mask.byte_bits) if many <= FEW else classes.of(matcher, mask)
+        is_ignored = self._has_ignored and many > FEW and region not in (RegionName.CONTENT, RegionName.REASONING)
+        blanks = bytes(byte for byte in BLANK if is_ignored and mask.allows(byte))
+        some = bytes_of(mask.byte_bits) if many <= FEW else classes.of(matcher, mask, blanks)
         if region is RegionName.CONTENT and mask.allows(0x61) and 0x61 not in some:
             some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
         extra = _OPTIONAL_COST if rests else 0.0
-        stays = classes.looks(matcher, mask).get(Lookahead(mask, b"")) if many > FEW and len(some) > 1 else None
-        singles = (Candidate((byte,), extra=extra + _NO_CHANGE_COST * (byte == stays)) for byte in some)
+        stays = classes.looks(matcher, mask, blanks).get(Lookahead(mask, b"")) if many > FEW and len(some) > 1 else None
+        idle = (stays, *blanks[:1], *(byte for byte in some if blanks and byte > 0x7F))  # a blank may be one of them
+        some = (*some, *blanks[:1])  # it parts two words, and hides none that leads to a place like it
+        singles = (Candidate((byte,), extra=extra + _NO_CHANGE_COST * (byte in idle)) for byte in some)
         return [*candidates, *rests, *singles]
 
     def others(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
         """Return what to try besides where a watcher refuses what closes a value, what is nearest last."""
-        some = dict.fromkeys(classes.of(matcher, mask, _BLANK + b",]}"))
+        some = dict.fromkeys(classes.of(matcher, mask, BLANK + b",]}"))
         more = dict.fromkeys(byte for byte in _DIFFERING if mask.allows(byte))
         return _each((*(byte for byte in some if byte not in more), *more))
 
@@ -182,7 +194,7 @@ class Candidates:
                 if mask.ids and scan.frame is None:
                     return _each(FIRST_MARKER + i for i in mask.ids[:FEW])  # a marker ends the value
                 if scan.mode is Mode.NUMBER:
-                    return _each(classes.of(matcher, mask, _BLANK if scan.frame is not None else b""))
+                    return _each(classes.of(matcher, mask, BLANK if scan.frame is not None else b""))
         return []
 
     def _value(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, *, must_differ: bool) -> list[Candidate]:

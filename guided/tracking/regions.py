@@ -104,6 +104,9 @@ class RegionMap:
         for node, children in enumerate(state.goto):  # a child's number is greater than its parent's
             for symbol, child in children.items():
                 state.paths[child] = (*state.paths[node], symbol)
+                output = state.output[child]
+                if output and output.exit and output.exit.at_start and output.length < len(state.paths[child]):
+                    state.output[child] = None  # it would not begin at the start
         self._states.append(_State(number, [(e.trigger, e.to, e) for e in region.exits if not e.at_start]))
 
     def _add_quotes(self, number: int, region: Region) -> None:

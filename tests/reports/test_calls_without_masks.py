@@ -19,7 +19,7 @@ from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.accepts import acceptance
 from guided.inspect.format_check import engine_for
 from tests.guided.output.test_cut_answers import read
-from tests.judges.plans import END, FORMAT, accepts, plan_of
+from tests.judges.plans import END, FORMAT, accepts, plan_of, walk
 from tests.made_up.wire_forms import FORMS, form
 
 CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -224,3 +224,53 @@ def test_an_object_with_a_type_in_front_is_a_call_as_well(choice: str) -> None:
         message = read(plan, engine, engine.tokenize(text % 2), "fresh", ended=True)
         assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": 2})]
         assert (message.content, message.violations) == (None, ())
+
+
+#: Calls as models of formats without a marker write them, next to the spelling of their templates.
+SPELLED = ('{"name":"f","KEY":{"x":1}}', '{"name":"f","KEY": {"x": 1}}', '{ "name": "f", "KEY": {"x": 1} }',
+           '{ "name": "f", "KEY": {"x": 1}}', '\n{"name":"f","KEY":{"x":1}}\n')  # fmt: skip
+#: Text that no call begins.
+UNCALLED = ('{"name":"g","KEY":{}}', '{"name":"f","version":1}', '{"name":"f"}', 'See {"name":"f","KEY":{}}.',
+            '{"name": "package", "version": 1}', '<|tool_call|>[]', '<|tool_call|>[{"name": "package"}]')  # fmt: skip
+
+
+@pytest.fixture(params=["phi4_mini", "llama3_1"])
+def unmarked(request: pytest.FixtureRequest, shared: Any) -> tuple[Format, str]:
+    path = shared / "data" / "templates" / f"{request.param}.jinja"
+    if not path.is_file():
+        pytest.skip("needs the shared chat templates, which are absent")
+    wire = inference_of_template(path.read_text(encoding="utf-8"))[0].format
+    assert wire.tool_calls is not None
+    return wire, str(wire.tool_calls.option("args_key"))
+
+
+@pytest.mark.parametrize("written", SPELLED)
+def test_an_object_alone_in_another_spelling_is_a_call(unmarked: tuple[Format, str], written: str) -> None:
+    wire, key = unmarked
+    message = _read(wire, written.replace("KEY", key), {"x": {}})
+    assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": 1})]
+    assert (message.content, message.violations, message.unfinished) == (None, (), None)
+
+
+@pytest.mark.parametrize("text", UNCALLED)
+def test_an_object_that_calls_no_tool_is_text(unmarked: tuple[Format, str], text: str) -> None:
+    wire, key = unmarked
+    text = text.replace("KEY", key)
+    message = _read(wire, text, {"x": {}})
+    assert (message.content, message.tool_calls, message.violations) == (text, (), ())
+    engine = engine_for(wire)
+    plan = compose(Parts(tools=[{"name": "f", "parameters": {"type": "object"}}]), tokens=engine.tokens, format=wire)
+    assert walk(plan, engine, engine.tokenize(text)).is_whole
+
+
+@pytest.mark.parametrize("end", ["]", "]<|/tool_call|>", ""])
+@pytest.mark.parametrize("count", [1, 2])
+def test_calls_in_the_frame_that_phi_writes(shared: Any, count: int, end: str) -> None:
+    path = shared / "data" / "templates" / "phi4_mini.jinja"
+    if not path.is_file():
+        pytest.skip("needs the shared chat templates, which are absent")
+    wire = inference_of_template(path.read_text(encoding="utf-8"))[0].format
+    calls = ", ".join(f'{{"name": "f", "arguments": {{"x": {i}}}}}' for i in range(count))
+    message = _read(wire, f"<|tool_call|>[{calls}{end}", {"x": {}})
+    assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": i}) for i in range(count)]
+    assert (message.content, message.violations) == (None, ())

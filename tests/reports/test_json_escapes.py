@@ -104,6 +104,30 @@ def test_listed_texts_are_written_as_they_are(plain_engine: Engine, schema: dict
     assert begun(plain_engine, schema, escaped) == 2
 
 
+def test_an_escape_that_one_listed_text_needs_may_be_that_of_another(plain_engine: Engine) -> None:
+    schema = {"enum": ["São", "S\u0003o", "S\\u😀"]}
+    for text in ('"São"', r'"S\u00e3o"', r'"S\u00E3o"', r'"S\u0003o"', '"S\\\\u😀"', r'"S\\u\ud83d\uDE00"'):
+        assert json.loads(text) in schema["enum"]
+        plan = plan_of(plain_engine, PLAIN, response_format=JsonSchema(schema))
+        assert walk(plan, plain_engine, text).is_whole, text
+    for text in (r'"S\u0061o"', r'"S\u00e4o"', r'"S\\u\ud83d"'):
+        assert not walk(plan, plain_engine, text).is_whole
+
+
+@pytest.mark.parametrize(("key", "has_row"), [("größe", True), ("a/b", True), ("size", False)])
+@pytest.mark.parametrize("kind", ["properties", "const", "propertyNames"])
+def test_fixed_keys_are_written_as_they_are(plain_engine: Engine, key: str, has_row: bool, kind: str) -> None:
+    closed = {"type": "object", "properties": {key: {"type": "integer"}}, "additionalProperties": False}
+    named = {"type": "object", "propertyNames": {"enum": [key, "b"]}, "additionalProperties": {"type": "integer"}}
+    schema = {"properties": closed, "const": {"const": {key: 1}}, "propertyNames": named}[kind]
+    plan = plan_of(plain_engine, PLAIN, response_format=JsonSchema(schema))
+    assert plan.response
+    assert any("escape" in row.reason for row in plan.response.report.narrowed) == has_row
+    escaped = json.dumps({key: 1}).replace("/", "\\/")
+    assert begun(plain_engine, schema, escaped) == (escaped.index("\\") if has_row else len(escaped))
+    assert walk(plan, plain_engine, json.dumps({key: 1}, ensure_ascii=False)).is_whole
+
+
 @pytest.mark.parametrize(("pattern", "has_row"), [("^[A-Za-zÀ-ÿ]+$", True), ("^[A-Za-z]+$", False)])
 def test_letters_beyond_ascii_are_written_as_themselves(plain_engine: Engine, pattern: str, has_row: bool) -> None:
     schema = {"type": "string", "pattern": pattern}

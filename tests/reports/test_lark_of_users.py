@@ -6,6 +6,7 @@ their own.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 
@@ -19,6 +20,7 @@ from grammars.plan.plan import Plan
 from guided.bitmask import is_allowed
 from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest
+from guided.landing.landing import LandingSearch
 from guided.state.state import GuidanceState
 from tests.conftest import small_engine
 from tests.judges.plans import END, FORMAT, accepts, plan_of
@@ -153,13 +155,37 @@ def begins(plan: Plan, engine: Engine, text: str) -> bool:
     return True
 
 
-def test_where_an_ignored_lexeme_can_never_end_in_one_use_of_a_rule_is_a_row(engine: Engine) -> None:
-    source = 'start: e NL\ne: "(" e ")" | "a"\nNL: /\\n/\n%ignore /#.*/'
+#: Rules with several uses, the place of the row, a text with a comment, and the beginning that no text goes on from.
+USES = {
+    'start: e NL\ne: "(" e ")" | "a"': ("line 2, column 16", "((a))#c\n", "(a#"),
+    'start: (e NL)+\ne: e "+" e | "a" | "(" e ")"': ("line 2, column 26", "(a)#c\na+a#\n", "(a#"),
+    'start: (x NL)+\nx: y ("+" y)*\ny: "a" | "[" (x ("," x)*)? "]"': ("line 3, column 28", "[a]#c\n", "[a,a#"),
+    'start: e "+" e\ne: NL e | "a"\n': ("line 2, column 11", "a+\na", "a#"),
+    # what follows a rule at its own beginning
+    'start: "(" e ")"\ne: e NL e | "a"': ("", "(a#c\na)", ""),
+    'start: "(" e ")"\ne: e NL e | "a" | "[" e "]"': ("", "([a#c\na]#\na)", ""),
+}
+
+
+@pytest.mark.parametrize(("source", "case"), USES.items())
+def test_where_an_ignored_lexeme_can_never_end_in_one_use_of_a_rule_is_a_row(
+    engine: Engine, source: str, case: tuple[str, str, str]
+) -> None:
+    place, text, never = case
+    source += "\nNL: /\\n/\n%ignore /#.*/"
     plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
     assert plan.response
-    [row] = plan.response.report.narrowed
-    assert (row.keyword, "at line 2, column 16 it can never end" in row.reason) == ("/#.*/", True)
-    assert accepts(plan, engine, "((a))#c\n" + END)
+    rows = [(row.keyword, row.reason) for row in plan.response.report.narrowed]
+    assert rows == ([("/#.*/", f"at {place} it can never end: {CONTINUES}")] if place else [])
+    assert _whole(source, text)
+    assert accepts(plan, engine, text + END)
+    if never:
+        assert begins(plan, engine, never)
+        ends = (never + "".join(more) for size in range(4) for more in product("a+,()[]#\n", repeat=size))
+        assert not any(_whole(source, text) for text in ends)
+
+
+CONTINUES = "all that may follow it there continues it"
 
 
 @pytest.mark.parametrize(
@@ -171,6 +197,8 @@ def test_where_an_ignored_lexeme_can_never_end_in_one_use_of_a_rule_is_a_row(eng
         'start: F "," F | F\nF: /[a-z,]+/',
         "start: D | D D\nD: /[0-9]+/",
         'start: r "b"\nr[lazy]: /a.*?b/',
+        'start[lazy]: /a+b/\n%ignore " "',
+        'start[suffix=";"]: /a+b/',
         "start: /[*]?x+/",
         r"start: /\*\??/",
     ],
@@ -183,6 +211,9 @@ def test_what_has_a_text_is_planned(engine: Engine, source: str) -> None:
 KEYWORDS = {
     'start: "if" NAME | NAME "=" NAME\nNAME: /[a-z]+/\n%ignore " "': "a=a",
     'start: "i" A | A "=" A\nA: /[a-z]+/': "a=a",
+    'start: W W ";"\nW: /[a-z]+/\n%ignore /\\s+/': "a a;",
+    'start: "for" W "in" N\nW: /[a-z]+/\nN: /[0-9]+/\n%ignore " "': "fora in0",
+    'start: "SELECT" W "FROM" W ";"\nW: /[a-zA-Z]+/\n%ignore /\\s+/': "SELECTa FROMa;",
     'start: stmt+\nstmt: "if" NAME ":" | NAME "=" NAME ";"\nNAME: /[a-z]+/\n%ignore /\\s+/': "a=a;",
 }
 
@@ -190,6 +221,20 @@ KEYWORDS = {
 @pytest.mark.parametrize(("source", "text"), KEYWORDS.items())
 def test_a_text_is_found_where_names_may_begin_like_keywords(engine: Engine, source: str, text: str) -> None:
     assert shortest(plan_of(engine, PLAIN, response_format=guided.Lark(source)), engine) == text
+
+
+@pytest.mark.parametrize("blank", ['" "', "/[ \\t]+/", "/\\s+/"])
+@pytest.mark.parametrize(("begun", "end"), [("((((1*(", "0)))))"), ("(((", "0)))"), ("", "0")])
+def test_what_is_ignored_hides_no_end(engine: Engine, blank: str, begun: str, end: str) -> None:
+    source = 'start: s\ns: p | s "+" p\np: a | p "*" a\na: /[0-9]+/ | "-" a | "(" s ")"\n%ignore ' + blank
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    state = GuidanceState(plan, engine)
+    for byte in begun.encode():
+        state.mask()
+        state.commit(engine.tokens_within(bytes([byte])))
+    landing = LandingSearch(plan, engine, entry=plan.entries[0].name).shortest_end(state)
+    assert landing.tokens
+    assert b"".join(map(engine.token_bytes, landing.tokens[:-1])).decode() == end
 
 
 LOST = {
@@ -205,6 +250,8 @@ LOST = {
     'start: word "."? word\nword: /[a-z]+/': ("/[a-z]+/", "/[a-z]+/", "ab"),
     'start: "if" NAME | NAME "=" NAME\nNAME: /[a-z]+/': ("NAME", "'if'", "ifx"),
     'start: N ".." N\nN: /[0-9]+(\\.[0-9]+)?/\n%ignore " "': ("N", "'..'", "1..5"),
+    'start: (N "EUR"?)+\nN: /[0-9]+(e[0-9]+)?/i\n%ignore " "': ("N", "'EUR'", "5EUR"),
+    'start: N UNIT\nN: /[0-9]+(x[0-9]+)?/\nUNIT: "xs" | "kg"\n%ignore /\\s+/': ("N", "UNIT", "5xs"),
     'start: t N ".." N\nt[suffix=";"]: /[a-z]*/\nN: /[0-9]+(\\.[0-9]+)?/': ("N", "'..'", "a;1..5"),
     'start: t N ".." N\nt[lazy]: /[a-z]*;/\nN: /[0-9]+(\\.[0-9]+)?/': ("N", "'..'", "a;1..5"),
 }
@@ -221,6 +268,10 @@ KEPT = [
     'start: "k" ("a" "b" | "ab" "c") | "k" "ab"',
     'start: "on " N "." N | "on " V\nV: /[0-9.]+/\nN: /[0-9]+/',
     'start: N (("or"i | "order"i) NAME)*\nN: /[0-9]+/\nNAME: /[a-z]+/\n%ignore " "',
+    'start: N UNIT\nN: /[0-9]+(e[0-9]+)?/\nUNIT: "kg" | "mm"\n%ignore " "',
+    "start: r | N\nr[lazy]: /[0-9]+;/\nN: /[0-9]+(\\.[0-9]+)?/",
+    'start: (r | "b")*\nr[lazy]: /a*b/',
+    'start: r "a"+\nr[suffix="</t>"]: /(?s:.*)/',
     'start: line ("\\n" line)*\nline: WORD (" " WORD)* /[.,!?]/?\nWORD: /[A-Za-z]+/',
     'start: "SELECT" WS NAME ("," WS? NAME)* (WS "ORDER BY" WS NAME)? (WS "LIMIT" WS /[0-9]+/)? ";"\n'
     "NAME: /[A-Za-z_]+/\nWS: / +/",
@@ -237,6 +288,32 @@ def test_what_the_lexer_loses_is_reported(engine: Engine, source: str, lost: tup
     assert any(lost[0] in reason and lost[1] in reason for reason in reasons)
     assert all(reason.endswith("write a lexeme that ends earlier, or [suffix=...]") for reason in reasons)
     assert not accepts(plan, engine, lost[2] + END)
+
+
+#: Grammars in which a rule that ends as early as it can cuts another lexeme, the same without it, that lexeme, and a
+#: text lost by that.
+CUT = {
+    "start: r | W\nr[lazy]: /ab/\nW: /[a-z]+/": ("ab|[a-z]+", "W", "abc"),
+    'start: r ";" | W\nr[lazy]: /ab+/\nW: /[a-z]+/': ("ab;|[a-z]+", "W", "ab"),
+    'start: r | W\nr[suffix="b"]: /[a-z]*/\nW: /[a-z]+/': ("[a-z]*?b|[a-z]+", "W", "bb"),
+    'start: r "c" | "abx"\nr[lazy]: /ab/': ("abc|abx", "'abx'", "abx"),
+    'start: (r "!" | W)+\nr[lazy]: /[a-z]+/\nW: /[a-z]+[0-9]/\n%ignore " "': (
+        " *(([a-z] *!|[a-z]+[0-9]) *)+",
+        "W",
+        "a1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "cut"), CUT.items())
+def test_what_a_lazy_rule_cuts_is_reported(engine: Engine, source: str, cut: tuple[str, str, str]) -> None:
+    pattern, shown, text = cut
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    assert plan.response
+    reason = "it is not read on where r ends, which has lazy or suffix="
+    assert [(row.keyword, row.reason) for row in plan.response.report.narrowed] == [(shown, reason)]
+    assert re.fullmatch(pattern, text)
+    assert not accepts(plan, engine, text + END)
 
 
 #: Operators that begin like a comment, which is ignored next to white space.

@@ -18,7 +18,7 @@ from grammars.json_schema.report.dependent_keywords import as_written, dependent
 from grammars.json_schema.shapes.shapes import TRUE, Conj
 from grammars.limits.schema_limits import check_deadline
 from grammars.regular.json_strings import is_free, lexeme, loses_escapes, spell
-from grammars.regular.languages import NONE
+from grammars.regular.languages import NONE, text
 from grammars.tree.nodes import (
     EMPTY,
     Group,
@@ -243,6 +243,7 @@ class _NonterminalWriter:
     def member(self, edge: MemberEdge) -> Node:
         value = self.value(edge.value)
         if edge.key is not None:
+            self.keys_lose_escapes |= loses_escapes(text(edge.key))
             return seq(Text(spell(edge.key)), self.colon, value)
         if edge.keys is not None:
             self.keys_lose_escapes |= loses_escapes(edge.keys)

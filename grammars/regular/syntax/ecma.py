@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from grammars.regular.languages import Regular
+from grammars.regular.languages import MAX_CODE_POINT, Regular, inter, neg, surely_empty
 from grammars.regular.syntax.assertions import lowered
+from grammars.regular.syntax.character_classes import WORD
 from grammars.regular.syntax.ecma_parser import EcmaParser
 from grammars.regular.syntax.ecma_tree import InvalidPattern, NotRegular
 
@@ -35,6 +36,8 @@ _CASE = "without regard to case only those letters are alike that all readers fo
 _LOOKS = re.compile(r"\(\?<?[=!]")
 _SHORT_CLASS = re.compile(r"\\[wWdDsS]")
 _CASE_FLAG = re.compile(r"\(\?[a-z]*i")
+#: Letters that a boundary may know: all beyond ASCII, and some, so that two of them may differ.
+_BEYOND_ASCII, _LATIN = ((0x80, MAX_CODE_POINT),), ((0x80, 0x24F),)
 #: Parts that match less where a class holds more.
 _TURNED = re.compile(r"\\[WDsSbB]|\[\^|\(\?<?!")
 
@@ -47,12 +50,23 @@ def _operators(pattern: str) -> str:
 
 def disputed(pattern: str) -> str:
     """The reason why validators may read a pattern otherwise than ECMA-262; "" for most patterns."""
-    pattern = _operators(pattern)
-    if "\\b" in pattern or "\\B" in pattern:
+    whole, pattern = pattern, _operators(pattern)
+    if ("\\b" in pattern or "\\B" in pattern) and not _has_ascii_boundaries(whole):
         return _BOUNDARIES
     if _LOOKS.search(pattern) and _SHORT_CLASS.search(pattern):
         return _CLASSES
     return _CASE if _CASE_FLAG.search(pattern) else ""
+
+
+@lru_cache(maxsize=1_000)
+def _has_ascii_boundaries(pattern: str) -> bool:
+    """Whether the pattern is surely found in the same strings, whatever other letters word boundaries know."""
+    try:
+        tree = EcmaParser(pattern).parse()
+        found, *others = (lowered(tree, (*WORD, *more)) for more in ((), _BEYOND_ASCII, _LATIN))
+    except (InvalidPattern, NotRegular):
+        return False
+    return all(surely_empty(inter(one, neg(two))) for other in others for one, two in ((found, other), (other, found)))
 
 
 def may_match_less(pattern: str) -> bool:

@@ -104,6 +104,7 @@ class _Parser(PatternParser):
         super().__init__(pattern)
         self.strict = strict
         self.search = search
+        self.is_vague = False  # is a class read of which only the engine knows the characters?
         self.classes: Callable[[str], Ranges] = unicode_class
 
     def untranslated(self, what: str, error: type[NotTranslated] = NotTranslated) -> None:
@@ -200,7 +201,12 @@ class _Parser(PatternParser):
         end = self.text.find("}", self.at) if self.peek(2)[1:] == "{" else self.at + 1
         self.at = end + 1 if end >= 0 else len(self.text)
         name = self.text[begin + 1 : self.at].strip("{}")
-        members = self.case(category(name.removeprefix("^")))
+        try:
+            members = self.case(category(name.removeprefix("^")))
+        except NotRegular:
+            self.untranslated(f"\\{self.text[begin : self.at]}")
+            self.is_vague = True
+            return EVERY
         return ranges_minus(EVERY, members) if (char == "P") != name.startswith("^") else members
 
     def named(self, letter: str, *, negated: bool) -> Ranges:
@@ -228,6 +234,7 @@ class _Parser(PatternParser):
 
     def char_class(self) -> Ranges:
         begin = self.at - 1
+        outer, self.is_vague = self.is_vague, False
         negated = self.peek() == "^"
         self.at += negated
         ranges: Ranges = ()
@@ -253,7 +260,8 @@ class _Parser(PatternParser):
             members += self.class_item()
             first = False
         self.at += 1
-        return ranges_minus(EVERY, ranges) if negated else ranges
+        is_vague, self.is_vague = self.is_vague, self.is_vague or outer
+        return EVERY if is_vague else ranges_minus(EVERY, ranges) if negated else ranges
 
     def class_item(self) -> Ranges:
         if self.peek() != "[":

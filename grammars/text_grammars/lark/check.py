@@ -195,12 +195,15 @@ def _children(expr: Expr) -> Iterable[Expr]:
 
 
 def _check_names(source: LarkGrammar) -> None:
-    defined: dict[str, SourcePlace] = {}
+    defined: dict[str, Definition] = {}
     for definition in source.definitions:
         if definition.name in defined:
-            line = defined[definition.name][0]
-            raise _refuse(f"{shown(definition.name)} is defined twice", definition.at, f"first in line {line}")
-        defined[definition.name] = definition.at
+            first = defined[definition.name]
+            hint = f"first in line {first.at[0]}"
+            if any(getattr(one.body, "at", None) == one.at for one in (first, definition)):  # an import
+                hint += "; give what is imported another name: -> NAME"
+            raise _refuse(f"{shown(definition.name)} is defined twice", definition.at, hint)
+        defined[definition.name] = definition
     if "start" not in defined:
         raise GrammarError("there is no rule called start", expected="start: ...")
     for expr in source.walk():

@@ -77,6 +77,9 @@ def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[R
         line, column = lexeme.at
         reason = f"at line {line}, column {column} it can never end: all that may follow it there continues it"
         yield ReportRow("", lexeme.shown, Outcome.NARROWED, reason)
+    for lazy, other in list(walk.cut)[:_MAX_ROWS]:
+        reason = f"it is not read on where {lazy} ends, which has lazy or suffix="
+        yield ReportRow("", other, Outcome.NARROWED, reason)
     for lost in list(walk.lost)[:_MAX_ROWS]:
         reason = f"{lost.follower} cannot always follow {lost.short}: the lexer goes on with {lost.long}, and not back"
         reason += "; write a lexeme that ends earlier, or [suffix=...]"

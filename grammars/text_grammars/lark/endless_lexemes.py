@@ -9,6 +9,7 @@ An ignored lexeme that can never end at a place is left out there by the writer 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 from grammars.limits.work import WORK, TooMuch, Work
@@ -38,10 +39,10 @@ class EndlessLexeme(NamedTuple):
 class _Ends:
     """The ends of the lexemes of a grammar; ``then`` is as in `endless_lexemes`."""
 
-    def __init__(self, source: LarkGrammar, then: Regular | None = None) -> None:
+    def __init__(self, source: LarkGrammar, then: Regular | None = None, *, by_place: bool = True) -> None:
         self.languages = LexemeLanguages(source, () if then is None else (then,))
         self.work = Work(WORK.lexemes)
-        self.sets = FollowSets(source, by_place=True)
+        self.sets = FollowSets(source, by_place=by_place)
         self._ignored: list[Expr] = [ignore.body for ignore in source.ignores]
         self._then = then if then is None else self.languages.compact(then)
         self._following: dict[int, tuple[Regular | None, set[int]]] = {}
@@ -88,19 +89,18 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
 
     ``then`` is the text that follows the whole grammar; None if a token follows, which ends any lexeme.
     """
-    written, source = ignored_after(source), written_out(source)
+    trapped, source = _trapped(source, then), written_out(source)
     ends = _Ends(source, then)
     places: dict[int, SourcePlace] = {}
     try:
         endless = {n for n, pair in ends.lexemes(ends.sets.reached()).items() if not ends.may_end(*pair)}
-        for place, bits in ends.groups() if endless or written else ():
+        for _, bits in ends.groups() if endless else ():
             ends.work.spend(bits.bit_count())
-            lexemes = ends.lexemes(set_bits(bits) if endless else ())
+            lexemes = ends.lexemes(set_bits(bits))
             ending = {term for n, (term, _) in lexemes.items() if n not in endless}
             # one that an equal lexeme is read with, which may end, loses nothing
             found = {n: ends.sets.places[n] for n, (term, _) in lexemes.items() if n in endless and term not in ending}
-            trapped = {-1 - i: place for i in written.get(place, set()) - ends.following(bits)[1]}
-            places = {**found, **trapped, **places}
+            places = {**found, **places}
     except TooMuch:
         return []
     dead = {id(ends.sets.lexemes[n]): ends.lexemes([n])[n][0].nullable for n in places if n > 0}
@@ -108,8 +108,18 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
     has_text, has_option = ("start" in productive_rules(source, without) for without in (never_empty, dead))
     return list(dict.fromkeys(
         EndlessLexeme(shown_lexeme(ends.lexeme(n)), at, has_text or n < 0, has_option or n < 0, n < 0)
-        for n, at in sorted(places.items(), key=lambda item: (item[0] < 0, item[1]))
+        for n, at in sorted([*places.items(), *trapped.items()], key=lambda item: (item[0] < 0, item[1]))
     ))  # fmt: skip
+
+
+def _trapped(source: LarkGrammar, then: Regular | None) -> dict[int, SourcePlace]:
+    """Return what is ignored after a lexeme of which one use lets it never end, each with the lexeme's place."""
+    written, ends = ignored_after(source), _Ends(source, then, by_place=False)
+    trapped: dict[int, SourcePlace] = {}
+    with suppress(TooMuch):
+        for place, bits in ends.sets.uses(ends.work) if written else ():
+            trapped |= {-1 - i: place for i in written.get(place, set()) - ends.following(bits)[1]}
+    return trapped
 
 
 def ignored_after(source: LarkGrammar) -> dict[SourcePlace, set[int]]:

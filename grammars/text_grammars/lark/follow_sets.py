@@ -6,10 +6,12 @@ A set of lexemes is an integer: bit 0 is the end of the grammar, bit ``i`` lexem
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import NamedTuple
 
+from grammars.limits.work import Work
 from grammars.text_grammars.lark.ast import (
     AltExpr,
-    Definition,
     Expr,
     LarkGrammar,
     Literal,
@@ -23,6 +25,9 @@ from grammars.text_grammars.lark.graph import components, fixpoint, reachable_bi
 
 __all__ = ["END", "FollowSets", "set_bits"]
 
+#: The work of looking at one part of a rule.
+_PART = 10
+
 #: The set that contains only the end of the grammar.
 END = 1
 
@@ -34,6 +39,17 @@ def set_bits(bits: int) -> Iterator[int]:
     while at >= 0:
         yield at
         at = shown.find("1", at + 1)
+
+
+class _Part(NamedTuple):
+    """A rule, or a lexeme's number, in the body of a rule, and the set of what may follow it there."""
+
+    node: str | int
+    bits: int
+    ends: bool  #: may it be last in the body, so that what follows the rule follows it?
+    is_first: bool  #: may it be first in the body?
+    is_later: bool  #: may something come before it?
+    at: SourcePlace = (0, 0)
 
 
 class FollowSets:
@@ -63,6 +79,9 @@ class FollowSets:
         self._first = self._firsts()
         self.begin = self._first["start"]
         self.followers = self._all_followers()
+        if "start" in self.lexeme_rules:  # the grammar is one lexeme
+            number = self._number(Name("start"))
+            self.begin, self.followers[number], self.places[number] = 1 << number, END, self.rules["start"].at
 
     def _number(self, expr: Expr) -> int:
         key = id(expr) if self._by_place else expr
@@ -148,46 +167,67 @@ class FollowSets:
             waiting += new
         return waiting
 
+    def uses(self, work: Work) -> Iterator[tuple[SourcePlace, int]]:
+        """Yield the places of lexemes, each with the set that may follow there in one use of its rule.
+
+        Where a rule may begin with itself (``e: e "+" t``), what follows it there may follow each use.
+        """
+        waiting = [("start", END)]
+        seen = set(waiting)
+        for begun, bits in waiting:  # which it extends
+            after, names = {begun: bits}, [begun]
+            for name in names:
+                for part in self._parts.get(name, ()):  # none of a rule that is a lexeme
+                    work.spend(_PART)
+                    following = part.bits | (after[name] if part.ends else 0)
+                    if part.is_first and isinstance(part.node, str) and following & ~after.get(part.node, 0):
+                        after[part.node] = after.get(part.node, 0) | following
+                        names.append(part.node)
+            for name, inherited in after.items():
+                for part in self._parts.get(name, ()):
+                    work.spend(_PART)
+                    following = part.bits | (inherited if part.ends else 0)
+                    if isinstance(part.node, int):
+                        yield part.at, following
+                    elif part.is_later and (part.node, following) not in seen:
+                        seen.add((part.node, following))
+                        waiting.append((part.node, following))
+
     def _all_followers(self) -> dict[int, int]:
         """Return the follow sets; a node (rule or lexeme) at the end of a rule inherits what follows that rule."""
-        self._after: dict[str, int] = dict.fromkeys(self.rules, 0)
-        self._inherits: dict[str, set[str]] = {name: set() for name in self.rules}
-        self._after["start"] = END
-        for name, rule in self.rules.items():
-            if name not in self.lexeme_rules:
-                self._pass(rule.body, 0, True, rule)
-        followers = reachable_bits(self._after, self._inherits)
-        return {int(node[1:]): bits for node, bits in followers.items() if node[0] == _LEXEME}
+        bodies = {name: rule.body for name, rule in self.rules.items() if name not in self.lexeme_rules}
+        self._parts = {name: list(self._parts_of(body, 0, True, True, False)) for name, body in bodies.items()}
+        after: dict[str | int, int] = {**dict.fromkeys(self.rules, 0), "start": END}
+        inherits: dict[str | int, set[str]] = {name: set() for name in self.rules}
+        for name, parts in self._parts.items():
+            for part in parts:
+                after[part.node] = after.get(part.node, 0) | part.bits
+                inherited = inherits.setdefault(part.node, set())
+                if part.ends and part.node != name:
+                    inherited.add(name)
+        return {node: bits for node, bits in reachable_bits(after, inherits).items() if isinstance(node, int)}
 
-    def _pass(self, expr: Expr, bits: int, ends: bool, rule: Definition) -> None:
-        """Record that ``bits`` may follow the expression, and if it ``ends`` the rule, what follows the rule."""
+    def _parts_of(self, expr: Expr, bits: int, ends: bool, is_first: bool, is_later: bool) -> Iterator[_Part]:
+        """Yield the rules and lexemes of an expression that ``bits`` may follow; the others are as in `_Part`."""
         if is_lexeme(expr, self.lexeme_rules.__contains__):
-            number = self._number(expr)
-            self.places.setdefault(number, getattr(expr, "at", (0, 0)))
-            self._add(f"{_LEXEME}{number}", bits, ends, rule)
+            at = getattr(expr, "at", (0, 0))
+            self.places.setdefault(number := self._number(expr), at)
+            yield _Part(number, bits, ends, is_first, is_later, at)
             return
         match expr:
             case Name(name=name) if name in self.rules:
-                self._add(name, bits, ends, rule)
+                yield _Part(name, bits, ends, is_first, is_later)
             case SeqExpr(parts=parts):
-                for part in reversed(parts):
-                    self._pass(part, bits, ends, rule)
+                firsts = list(accumulate(map(self._is_nullable, parts[:-1]), bool.__and__, initial=is_first))
+                for i, part in reversed(list(enumerate(parts))):
+                    yield from self._parts_of(part, bits, ends, firsts[i], is_later or i > 0)
                     if self._is_nullable(part):
                         bits |= self._first_of(part)
                     else:
                         bits, ends = self._first_of(part), False
             case AltExpr(options=options):
                 for option in options:
-                    self._pass(option, bits, ends, rule)
+                    yield from self._parts_of(option, bits, ends, is_first, is_later)
             case Repeated(body=body, most=most):
-                self._pass(body, bits | (self._first_of(body) if most != 1 else 0), ends, rule)
-
-    def _add(self, node: str, bits: int, ends: bool, rule: Definition) -> None:
-        self._after[node] = self._after.get(node, 0) | bits
-        leads_to = self._inherits.setdefault(node, set())
-        if ends and node != rule.name:
-            leads_to.add(rule.name)
-
-
-#: Prefix of the names of lexeme nodes; no rule begins with it.
-_LEXEME = "/"
+                again = self._first_of(body) if most != 1 else 0
+                yield from self._parts_of(body, bits | again, ends, is_first, is_later or most != 1)

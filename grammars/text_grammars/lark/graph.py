@@ -5,11 +5,14 @@ All are linear in nodes and edges; sets of lexemes are integers with one bit eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import TypeVar
 
 from grammars.text_grammars.lark.ast import Definition, Name, walk
 
 __all__ = ["components", "fixpoint", "reachable_bits", "uses_of"]
+
+T = TypeVar("T", bound=Hashable)
 
 
 def uses_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Name]]:
@@ -25,13 +28,13 @@ def uses_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Name]]:
     return uses
 
 
-def components(uses: Mapping[str, Iterable[str]]) -> list[list[str]]:
+def components(uses: Mapping[T, Iterable[T]]) -> list[list[T]]:
     """Return the strongly connected components (Tarjan), each after all components that it leads to."""
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    held: list[str] = []
-    is_held: set[str] = set()
-    groups: list[list[str]] = []
+    number: dict[T, int] = {}
+    low: dict[T, int] = {}
+    held: list[T] = []
+    is_held: set[T] = set()
+    groups: list[list[T]] = []
     for root in uses:
         if root in number:
             continue
@@ -55,7 +58,7 @@ def components(uses: Mapping[str, Iterable[str]]) -> list[list[str]]:
                 if path:
                     low[path[-1][0]] = min(low[path[-1][0]], low[node])
                 if low[node] == number[node]:
-                    group: list[str] = []
+                    group: list[T] = []
                     while not group or group[-1] != node:
                         group.append(held.pop())
                     is_held.difference_update(group)
@@ -63,9 +66,9 @@ def components(uses: Mapping[str, Iterable[str]]) -> list[list[str]]:
     return groups
 
 
-def reachable_bits(own_bits: Mapping[str, int], leads_to: Mapping[str, Collection[str]]) -> dict[str, int]:
+def reachable_bits(own_bits: Mapping[T, int], leads_to: Mapping[T, Collection[T]]) -> dict[T, int]:
     """Return for each node the bits of ``own_bits`` of all nodes that it reaches, itself included."""
-    out: dict[str, int] = {}
+    out: dict[T, int] = {}
     for group in components(leads_to):
         bits = 0
         for node in group:

@@ -28,7 +28,7 @@ from grammars.regular.languages import (
     text,
 )
 from grammars.regular.syntax.parser import InvalidRegex
-from grammars.regular.syntax.rust import NotTranslated, language
+from grammars.regular.syntax.rust import NotTranslated, approximate_language, language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,
@@ -60,10 +60,14 @@ class LexemeLanguages:
     """The languages of a grammar's lexemes; each terminal is computed once, after those that it uses.
 
     With ``compared_with``, which are other terms, characters that nothing in the grammar and in these tells apart are
-    one (`CompactAlphabet`): such languages are compared, not written.
+    one (`CompactAlphabet`): such languages are compared, not written.  ``at_most``: what only the engine understands is
+    any character, so that a language may be larger than it is.
     """
 
-    def __init__(self, source: LarkGrammar, compared_with: Iterable[Regular] | None = None) -> None:
+    def __init__(
+        self, source: LarkGrammar, compared_with: Iterable[Regular] | None = None, *, at_most: bool = False
+    ) -> None:
+        self._at_most = at_most
         self._languages: dict[Expr, Regular | None] = {}
         self._terminals: dict[str, Regular | None] = {}
         self.alphabet: CompactAlphabet | None = None
@@ -107,7 +111,7 @@ class LexemeLanguages:
             case CharRange(first=first, last=last):
                 return self.compact(chars([(ord(first), ord(last))]))
             case Regexp(regex=regex, flags=flags):
-                return self.compact(language(regex, flags))
+                return self.compact((approximate_language if self._at_most else language)(regex, flags))
             case Name(name=name):
                 terminal = self._terminals.get(name)
                 if terminal is None:
@@ -119,7 +123,7 @@ class LexemeLanguages:
                 return _small(alt(*map(self._language, options)))
             case AndExpr(parts=parts):
                 return _small(inter(*map(self._language, parts)))
-            case NotExpr(body=body):
+            case NotExpr(body=body) if not self._at_most:
                 return neg(self._language(body))
             case Repeated(body=body, least=least, most=most):
                 return rep(self._language(body), least, most)

@@ -32,6 +32,7 @@ _RULES = (
     ("IGNORE", r"%ignore\b"),
     ("IMPORT", r"%import\b"),
     ("OVERRIDE", r"%override\b"),
+    ("EXTEND", r"%extend\b"),
     ("DECLARE", r"%declare\b"),
     ("JSON", r"%json\b"),
     ("REGEX_EXT", r"%regex\b"),

@@ -11,13 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import chain
+from operator import or_
 from typing import NamedTuple, TypeAlias
 
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.languages import NONE, Regular, derivative_classes, derive
-from grammars.text_grammars.lark.ast import Expr, LarkGrammar, SourcePlace
+from grammars.regular.languages import EPS, NONE, Regular, derivative_classes, derive
+from grammars.text_grammars.lark.ast import Expr, LarkGrammar, Name, SourcePlace
 from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, shown_lexeme
@@ -54,13 +55,14 @@ class LexerWalk:
     """A walk over the texts of one grammar as the lexer reads them, shortest first.
 
     ``lost`` are the lexemes that it reads too far: ``N ".." N`` with ``N: /[0-9]+(\\.[0-9]+)?/`` loses ``1..5``: ``1.``
-    may become a longer number, and then cannot.  In a grammar with ``%ignore`` what separates two lexemes may stand
+    may become a longer number, and then cannot.  ``cut`` are pairs: a rule with ``lazy`` or ``suffix=``, and a lexeme
+    that is not read on where the rule ends.  In a grammar with ``%ignore`` what separates two lexemes may stand
     between them: there a match that is longer, and ends, is what its author expects.  What cannot be analysed, or not
     with the work of one grammar, is left out.
     """
 
-    def __init__(self, source: LarkGrammar) -> None:
-        self._languages = LexemeLanguages(source, ())
+    def __init__(self, source: LarkGrammar, *, at_most: bool = False) -> None:
+        self._source, self._languages = source, LexemeLanguages(source, (), at_most=at_most)
         self._sets = FollowSets(written_out(source), self._languages.may_be_empty, by_place=True)
         self._ignored = [ignore.body for ignore in source.ignores]
         sets, written, everything = self._sets, ignored_after(source), set(range(len(self._ignored)))
@@ -70,10 +72,14 @@ class LexerWalk:
         self._work = Work(WORK.lexemes)
         self._beginnings: dict[int, _Group] = {}
         self._forced: dict[frozenset[_Begun], frozenset[_Begun]] = {}
+        self._words: dict[int, bool] = {}  #: which lexemes may begin with a letter
+        self._lazy = {d.name for d in source.definitions if any(a.name in ("lazy", "suffix") for a in d.attributes)}
         self.lost: dict[LostText, None] = {}
+        self.cut: dict[tuple[str, str], None] = {}
         is_known = all(self._languages.of(lexeme) for lexeme in sets.lexemes if lexeme is not None)
         self.may_end = "start" in sets.nullable or not is_known  #: False only where no text ends the grammar
         unread = [i for i in sets.reached() if self._languages.of(sets.lexemes[i]) is None]  # type: ignore[arg-type]
+        unread *= not at_most
         self._unread = sum(1 << i for i in unread)
         try:
             self._run([sets.begin, *(sets.followers.get(i, 0) for i in unread)])
@@ -96,7 +102,7 @@ class LexerWalk:
                 begun = max(group, key=lambda lexeme: lexeme.number)
                 at = getattr(self._lexeme(begun), "at", BEGIN)
                 return self._shown(begun), self._sets.places.get(begun.number, at)
-        return None
+        return LexerWalk(self._source, at_most=True).hanging() if self._unread else None
 
     def _begin(self, bits: int) -> _Group:
         """Return the lexemes of a set, none of their characters read; those of unknown language are left out."""
@@ -144,6 +150,9 @@ class LexerWalk:
                 continue
             seen.add((frozenset(group), reader))
             self._work.spend(len(group))
+            if ended := tuple(lexeme for lexeme in group if lexeme.left.nullable and self._is_lazy(lexeme)):
+                self._cut(group, ended)
+                group = ended
             if reader is None or lost is None:
                 self.may_end |= any(lexeme.may_be_last for lexeme in group)
                 waiting += self._read_as_the_lexer(group)
@@ -153,6 +162,17 @@ class LexerWalk:
                 self.lost[lost] = None
             else:
                 waiting += self._read_apart(group, reader, lost)
+
+    def _is_lazy(self, begun: _Begun) -> bool:
+        lexeme = self._lexeme(begun)
+        return isinstance(lexeme, Name) and lexeme.name in self._lazy
+
+    def _cut(self, group: _Group, ended: _Group) -> None:
+        """Note the lexemes of a group that would go on, or lead elsewhere, where lazy ones have ended."""
+        followers = reduce(or_, (lexeme.followers for lexeme in ended))
+        for other in group:
+            if other not in ended and (other.left != EPS or other.followers & ~followers):
+                self.cut[self._shown(ended[0]), self._shown(other)] = None
 
     def _read_as_the_lexer(self, group: _Group) -> Iterator[tuple[_Group, _Begun | None, LostText | None]]:
         after = self._after(group)
@@ -164,10 +184,10 @@ class LexerWalk:
             self._forced[frozenset(group)] = frozenset(reads[0][0] or reads[0][1])
         for i, (longer, next_lexemes) in enumerate(reads):
             yield longer or next_lexemes, None, None
-            if longer and next_lexemes and not self._is_expected(longer) and not self._is_apart(codes[i]):
+            if longer and next_lexemes and not self._is_expected(longer):
                 long = min(map(self._shown, longer))
                 for short, followers in begun_after:
-                    for reader in followers[i]:
+                    for reader in () if self._is_apart(short, codes[i]) else followers[i]:
                         if reader not in longer:
                             yield longer, reader, LostText(self._shown(short), long, self._shown(reader))
 
@@ -187,10 +207,18 @@ class LexerWalk:
     def _is_expected(self, longer: _Group) -> bool:
         return bool(self._ignored) and any(lexeme.left.nullable for lexeme in longer)
 
-    def _is_apart(self, code: int) -> bool:
-        """Whether authors write something ignored in front of a lexeme that begins so: a word."""
-        char = self._languages.alphabet.example(code) if self._languages.alphabet else chr(code)
-        return bool(self._ignored) and (char.isalnum() or char == "_")
+    def _is_apart(self, short: _Begun, code: int) -> bool:
+        """Whether authors write something ignored between these two: a word, and what goes on as one does."""
+        if not self._ignored or not (self._char(code).isalnum() or self._char(code) == "_"):
+            return False
+        if short.number not in self._words:
+            first = _moves(self._languages.of(self._lexeme(short)) or NONE)
+            chars = (self._char(code) for low, high, _ in first for code in range(low, min(high, _LETTERS) + 1))
+            self._words[short.number] = any(char.isalpha() or char == "_" for char in chars)
+        return self._words[short.number]
+
+    def _char(self, code: int) -> str:
+        return self._languages.alphabet.example(code) if self._languages.alphabet else chr(code)
 
 
 def _codes(begun: Iterable[_Begun]) -> list[int]:
@@ -206,8 +234,8 @@ def _codes(begun: Iterable[_Begun]) -> list[int]:
     return sorted(codes)
 
 
-#: The number of ASCII characters.
-_ASCII = 0x80
+#: The number of ASCII characters, and of those of which the first of a lexeme are looked at.
+_ASCII, _LETTERS = 0x80, 0x250
 
 
 @lru_cache(maxsize=10_000)

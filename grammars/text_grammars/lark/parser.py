@@ -49,7 +49,7 @@ MAX_COUNT = 1_000_000
 
 _GRAMMAR = rf"""
 start: (item (NEWLINE item)*)?
-?item: definition | ignore | import_one | import_many | options | override | declare
+?item: definition | template | ignore | import_one | import_many | options | override | declare
 definition: (RULE | TERMINAL) attributes? priority? COLON alternatives
 priority: DOT NUMBER
 attributes: LBRACKET [attribute (COMMA attribute)*] RBRACKET
@@ -60,8 +60,9 @@ import_one: IMPORT path [ARROW name]
 import_many: IMPORT path LPAR name (COMMA name)* RPAR
 path: DOT? name (DOT name)*
 ?name: RULE | TERMINAL
+template: (RULE | TERMINAL) LBRACE name (COMMA name)* RBRACE priority? COLON alternatives
 options: OPTIONS
-override: OVERRIDE definition
+override: (OVERRIDE | EXTEND) definition
 declare: DECLARE name+
 alternatives: alternative (VBAR alternative)*
 alternative: conjunction [ARROW RULE]
@@ -77,8 +78,7 @@ prefixed: TILDE prefixed -> negated
      | STRING DOTDOT STRING -> char_range
      | REGEXP -> regexp
      | (RULE | TERMINAL) -> reference
-     | TERMINAL LBRACE alternatives (COMMA alternatives)* RBRACE -> template
-     | RULE LBRACE alternatives (COMMA alternatives)* RBRACE -> template
+     | (RULE | TERMINAL) LBRACE alternatives (COMMA alternatives)* RBRACE -> template
      | TOKEN_SYNTAX -> token_syntax
      | GRAMMAR_REF -> grammar_ref
      | ROLE -> role
@@ -204,7 +204,7 @@ class _Values(Transformer):
         return Refused("%llguidance changes the whole plan", _TRUSTED, _place(parts[0]))
 
     def override(self, parts: list[Any]) -> Any:
-        raise _refused("%override has no meaning here", parts[0], "write the rule once")
+        raise _refused(f"{parts[0].value} has no meaning here", parts[0], "write the rule once")
 
     def declare(self, parts: list[Any]) -> Any:
         raise _refused("%declare has no meaning here", parts[0], "define the terminal")
@@ -265,8 +265,8 @@ class _Values(Transformer):
     def reference(self, parts: list[Token]) -> Expr:
         return Name(parts[0].value, _place(parts[0]))
 
-    def template(self, parts: list[Any]) -> Expr:
-        return Refused("a template is not supported", _OWN_RULES, _place(parts[0]))
+    def template(self, parts: list[Any]) -> Any:
+        raise _refused(f"the template {parts[0].value} is not supported", parts[0], "write a rule for each use of it")
 
     def token_syntax(self, parts: list[Token]) -> Expr:
         role = re.fullmatch(r"<\[\$([A-Z][A-Z_]*)\]>", parts[0].value)

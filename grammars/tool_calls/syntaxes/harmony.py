@@ -53,7 +53,7 @@ class Harmony:
         piece = _pieces(form)
         return (form.call_start + piece["recipient"], form.call_start + piece["channel"] + piece["recipient"])
 
-    def other_triggers(self, form: ToolCallFormat) -> tuple[str, ...]:
+    def other_triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         """The texts that open calls without masks as well; the grammar writes none of them."""
         return (form.call_start + _OTHER_CHANNEL + _pieces(form)["recipient"],)
 

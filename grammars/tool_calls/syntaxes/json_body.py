@@ -10,6 +10,7 @@ The objects stand between tags (Qwen, Hermes), in one array (Mistral, Command R)
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,6 +34,8 @@ from special_tokens.errors import ModelError
 
 __all__ = ["JsonSyntax"]
 
+#: The frame of calls that Phi writes, though its template shows none.
+_LIST_START, _LIST_END = "<|tool_call|>[", "]<|/tool_call|>"
 #: Strings of JSON, in which end markers are ordinary text.
 _JSON_QUOTES = (Quote('"', '"', "\\"),)
 
@@ -133,6 +136,15 @@ class JsonSyntax:
             return (marker,)
         return tuple(text for body in self.bodies(form) for text in _name_openings(form, body, tools))
 
+    def other_triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+        """The texts that open an object alone in other spellings, as models write it; the grammar writes none."""
+        if form.section_start + form.call_start:
+            return ()
+        lead = _json_body(form).pattern.partition("$arguments")[0].rstrip()
+        leads = [re.sub(r'(?<=[":,]) ', "", lead), "{ " + lead.removeprefix("{")]
+        leads += [_LIST_START + lead] * (form.max_calls is None)
+        return tuple(fill(text, {"name": _quoted(tool.name)}) for tool in tools for text in leads)
+
     def bodies(self, form: ToolCallFormat) -> tuple[str, ...]:
         """The patterns of objects that are calls; calls are rendered by the first one.
 
@@ -208,6 +220,16 @@ class _JsonReader(SectionReader):
         self._begun = False
         self._held: list[str] = []
         self._has_arguments = False
+
+    def section(self) -> ReadStep:
+        is_list = not self.section_start + self.call_start and (
+            yield from self.try_literal(self.markers.marked(_LIST_START))
+        )
+        yield from super().section()
+        if is_list:
+            for text in _LIST_END[:1], _LIST_END[1:]:
+                yield from self.try_literal(self.markers.marked(text))
+            self.keep()
 
     def call(self) -> ReadStep:
         self._name, self._id, self._begun, self._held, self._has_arguments = None, "", False, [], False

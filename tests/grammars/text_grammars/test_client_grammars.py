@@ -240,7 +240,11 @@ def test_any_text_at_all_is_read_or_refused(text: str):
         ('A.2: "x"\nstart: A', "line 1, column 2: priorities have no meaning here"),
         ('start: "x"\n%declare A', "%declare has no meaning"),
         ('start: "x"\n%override start: "y"', "%override has no meaning"),
-        ('start: t{"a"}\n', "a template is not supported"),
+        ('start: "x"\n%extend start: "y"', "line 2, column 1: %extend has no meaning"),
+        ('start: t{"a"}\n', "line 1, column 8: the template t is not supported"),
+        ('_sep{x, y}: x (y x)*\nstart: _sep{A, ","}\nA: "a"', "line 1, column 1: the template _sep is not supported"),
+        ('%import common.INT\nstart: INT\nINT: "5"', "line 3, column 1: 'INT' is defined twice.*line 1.*-> NAME"),
+        ('INT: "5"\nstart: INT\n%import common (WS, INT)', "line 3, column 1: 'INT' is defined twice.*-> NAME"),
         ("", "the grammar is empty"),
     ],
 )

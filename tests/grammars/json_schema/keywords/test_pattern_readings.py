@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import pytest
@@ -124,6 +124,28 @@ def test_borders_of_words_are_said_both_ways(judge: Judge, schema: Any, values: 
             assert False in said or any("word boundaries" in row.reason for row in report.narrowed), value
         elif True not in said:
             assert violated(schema, value) & relaxed, value
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^[a-z]+\\b-[0-9]+$",
+        "^\\bfoo\\b$",
+        "^(foo|bar)\\b[ -.]*$",
+        "^[a-z]+\\b \\b[0-9]+$",
+        "^a\\Bb",
+        "^(a\\b )?[é]$",
+        "x\\b\\.",
+    ],
+)
+def test_borders_of_words_that_ascii_letters_decide_are_kept(judge: Judge, pattern: str) -> None:
+    schema = {"type": "string", "pattern": pattern}
+    found = judge.compiled(schema, "strict")
+    for value in map(
+        "".join, chain(*(product("ao-b.é 1", repeat=size) for size in range(4)), product(["foo"], "- é", "1é"))
+    ):
+        said = {verdict.is_valid for verdict in verdicts(schema, value)}
+        assert found.accepts(json.dumps(value, ensure_ascii=False)) == (said == {True}), value
 
 
 def test_what_borders_of_words_make_impossible_is_told() -> None:
