@@ -47,22 +47,15 @@ sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
 from benchmarks.drafts import assistant_rows, draft_rows  # noqa: E402
+from benchmarks.ground_truth import truth_rows, vocabularies_here  # noqa: E402
 from benchmarks.in_turns import in_turns  # noqa: E402
 from benchmarks.json_schema_tables import write_page  # noqa: E402
 from benchmarks.tool_calls import CATEGORIES, CallCase, load_cases  # noqa: E402
-from grammars.compose.compose import Parts, compose  # noqa: E402
-from grammars.tool_calls.syntaxes.lookup import syntax  # noqa: E402
-from grammars.values.format import Format  # noqa: E402
-from grammars.values.tool import Call  # noqa: E402
 from guided.hf.cache.kv_cache import RowKV  # noqa: E402
 from guided.hf.cache.self_test import Abilities  # noqa: E402
 from guided.hf.generate.inputs import checked_inputs  # noqa: E402
 from guided.hf.loop import prepare  # noqa: E402
-from guided.hf.model.vocabulary import context_of  # noqa: E402
-from guided.rows.sequence import RowSequence  # noqa: E402
-from special_tokens.errors import GuidedError  # noqa: E402
 from tests.judges.allocations import bytes_per_token  # noqa: E402
-from tests.made_up.wire_forms import FORMS  # noqa: E402
 
 GREEDY = guided.Sampling(temperature=0)
 
@@ -236,65 +229,6 @@ def _outlines(guide: Any) -> Callable[[Any], Any]:
 _PEERS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {"xgrammar": _xgrammar, "outlines": _outlines}
 
 
-# ---------------------------------------------------------------- ground truth
-
-
-def truth_rows(vocabularies: Sequence[str], limit: int) -> list[tuple[str, ...]]:
-    """Return rows: syntax, then forwards per token for each vocabulary if the model writes the right call."""
-    cases = [case for category in CATEGORIES for case in load_cases(category, limit)]
-    rows: list[tuple[str, ...]] = []
-    engines = [context_of(name).engine for name in vocabularies]
-    for name, form in FORMS.items():
-        shares = []
-        for engine in engines:
-            sampled = total = 0
-            for case in cases:
-                found = _forced_share(engine, Format(name, tool_calls=form), case)
-                if found is not None:
-                    sampled, total = sampled + found[0], total + found[1]
-            shares.append(f"{sampled / total:.3f}" if total else "none could be written")
-        rows.append((name, *shares))
-    return rows
-
-
-def _forced_share(engine: Any, form: Format, case: CallCase) -> tuple[int, int] | None:
-    """Sampled tokens and all tokens of the right call, its end included; None where the syntax cannot write it."""
-    values = {
-        key: options[0] for key, options in case.answer[case.tool["function"]["name"]].items() if options[0] != ""
-    }
-    try:
-        plan = compose(
-            Parts(tools=[case.tool], tool_choice="required", parallel_tool_calls=False),
-            tokens=engine.tokens,
-            format=form,
-        )
-        tools = {tool.name: tool for tool in plan.tools}
-        assert form.tool_calls is not None
-        text = syntax(form.tool_calls.syntax).render(
-            form.tool_calls, [Call(case.tool["function"]["name"], values)], tools
-        )
-        row = RowSequence(plan, engine)
-    except GuidedError:
-        return None
-    rest = text.encode()
-    sampled = total = 0
-    while rest:
-        run = row.forced_run(10_000)
-        written = b"".join(map(engine.token_bytes, run))
-        if not rest.startswith(written) and not written.startswith(rest):
-            return None  # the syntax writes this value otherwise
-        rest, total = rest[len(written) :], total + len(run)
-        if not rest or row.is_done:
-            break
-        token = next((t for t in engine.tokenize(rest.decode("utf-8", "replace"))[:1] if row.state.allows(t)), None)
-        if token is None:
-            return None
-        row.extend([token])
-        rest = rest[len(engine.token_bytes(token)) :]
-        sampled, total = sampled + 1, total + 1
-    return sampled + (not row.is_done), total + (not row.is_done)
-
-
 # ---------------------------------------------------------------- free text, memory
 
 
@@ -381,7 +315,7 @@ def main() -> None:
         head = ("{name, arguments} as response format", "our time / its time", "our whole answers", "its whole answers")
         add(head, format_rows(guide, args.limit, args.max_tokens))
     if "truth" in wanted:
-        vocabularies = args.vocabulary or _vocabularies()
+        vocabularies = args.vocabulary or vocabularies_here()
         add(
             ("right calls: forwards per token", *(Path(v).name for v in vocabularies)),
             truth_rows(vocabularies, args.limit),
@@ -406,17 +340,6 @@ def main() -> None:
         add(head, assistant_rows(guide, min(args.limit, 5), args.max_tokens))
     if args.page is not None:
         write_page(args.page, "loop", "benchmarks/loop.py", "\n\n".join(tables))
-
-
-def _vocabularies() -> list[str]:
-    """The folders of SmolLM2's and Qwen3's tokenizers, where `make tokenizers` put them."""
-    import os
-
-    folder = Path(os.environ.get("GUIDED_TOKENIZERS", Path.home() / ".cache" / "guided" / "tokenizers"))
-    found = [str(folder / name) for name in ("smollm2", "qwen3") if (folder / name).exists()]
-    if not found:
-        sys.exit("no tokenizers: run `make tokenizers`, or name folders with --vocabulary")
-    return found
 
 
 if __name__ == "__main__":

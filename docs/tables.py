@@ -23,11 +23,10 @@ from grammars.reasoning.levels import ALIASES, LEVELS, NATIVE_BUDGETS  # noqa: E
 from grammars.reasoning.template import SHIPPED  # noqa: E402
 from grammars.regular.syntax.parser import MAX_PATTERN  # noqa: E402
 from grammars.requests.keys import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED  # noqa: E402
-from grammars.text_grammars.lark.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_NESTING  # noqa: E402
+from grammars.text_grammars.lark.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_LEAST_LENGTH, MAX_NESTING  # noqa: E402
 from grammars.text_grammars.lark.lexer import MAX_TOKENS  # noqa: E402
 from grammars.text_grammars.lark.parser import MAX_COUNT  # noqa: E402
-from grammars.text_grammars.lark.sizes import MAX_LEAST_BYTES, MAX_LEAST_LEXEMES, MAX_OPTIONAL, MAX_PARTS  # noqa: E402
-from grammars.text_grammars.structural_tag.convert import FORMATS  # noqa: E402
+from grammars.text_grammars.structural_tag.builder import FORMATS  # noqa: E402
 from grammars.tools.normalise import MAX_TOOLS  # noqa: E402
 
 BLOCK = re.compile(r"(<!-- (?P<name>[\w ]+): written by docs/tables\.py -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)
@@ -105,10 +104,7 @@ def limits() -> str:
         ["nested parentheses, repeats and operators of a grammar (those around one thing do not count)", MAX_NESTING],
         ["characters of a regular expression", MAX_PATTERN],
         ["times of a counted repeat in a rule", MAX_COUNT],
-        ["parts of a lexeme, those of terminals in it included", MAX_PARTS],
-        ["parts of a lexeme in a row that may be empty", MAX_OPTIONAL],
-        ["bytes of a lexeme's shortest text", MAX_LEAST_BYTES],
-        ["lexemes of the shortest text of any part of a rule", MAX_LEAST_LEXEMES],
+        ["characters of a lexeme's shortest text", MAX_LEAST_LENGTH],
         ["choices", response.MAX_CHOICES],
         ["tools", MAX_TOOLS],
     ]

@@ -9,7 +9,7 @@ from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.python import language
 from grammars.regular.syntax.raw_text import raw_node
 from grammars.regular.syntax.write import written
-from grammars.text_grammars.lark.sizes import check_term
+from grammars.text_grammars.lark.check import check_length
 from grammars.tree.nodes import Node, Pattern
 from special_tokens.errors import GrammarError
 
@@ -37,6 +37,6 @@ def regex_node(pattern: Any, place: str, *, unicode: bool) -> tuple[Node, str]:
         raise GrammarError("no text matches this pattern", place=place, hint=hint)
     if not term.plain:
         return raw_node(term), pattern
-    check_term(term, place=place)
+    check_length(term, "the pattern", place=place)
     shown = written(term, named=unicode)
     return Pattern(shown), shown

@@ -37,7 +37,7 @@ KINDS: Mapping[str, str] = {
     "choice": "exactly one of several texts",
     "lark": "text of a Lark grammar in llguidance's dialect",
     "gbnf": "text of a GBNF grammar, as llama.cpp takes them",
-    "llguidance": "text of a list of grammars in llguidance's own form",
+    "llguidance": "text of a grammar in llguidance's own form",
     "structural_tag": "free text with tagged parts that obey their own formats",
 }
 MAX_CHOICES = 20_000

@@ -35,7 +35,7 @@ def _strip(parts: tuple[Node, ...], written: Pieces) -> list[Node]:
             return _strip((body, *parts_after), written)
         case Repeat(body=body, least=0, most=1):
             return _strip((body, *parts_after), written) + _strip(parts_after, written)
-        case Tokens(ranges=((low, high),), negated=False) if low == high == piece:
+        case Tokens(ranges=((low, high),)) if low == high == piece:
             return _strip(parts_after, written[1:])
         case Text(text=text) if isinstance(piece, str) and text.startswith(piece):
             return _strip((Text(text[len(piece) :]), *parts_after) if text != piece else parts_after, written[1:])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
@@ -16,7 +16,8 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
 from grammars.json_schema.document.python_formats import url_pattern
-from grammars.python_types.hashable import PERHAPS, unhashable_part
+from grammars.python_types.dates import within
+from grammars.python_types.hashable import is_hashable
 from grammars.python_types.numbers import decimal_text_pattern, key_pattern
 from grammars.python_types.patterns import pattern_keywords
 from grammars.values.json_pointer import pointer_of
@@ -105,7 +106,7 @@ class PythonSchema(GenerateJsonSchema):
         today = datetime.date.today()
         limits = [(name, schema[name]) for name in _BOUNDS if schema.get(name) is not None]
         limits += {"past": [("lt", today)], "future": [("gt", today)]}.get(schema.get("now_op"), [])
-        return _within(dates, limits) | _of_now(schema)
+        return within(dates, limits) | _of_now(schema)
 
     def datetime_schema(self, schema: Any) -> dict[str, Any]:
         form = {"aware": "date-time", "naive": "local-date-time"}.get(schema.get("tz_constraint"), "iso-date-time")
@@ -113,7 +114,7 @@ class PythonSchema(GenerateJsonSchema):
         limits = {"past": [("lt", today - two_days)], "future": [("gt", today + two_days)]}.get(
             schema.get("now_op"), []
         )
-        return _within({"type": "string", "format": form}, limits) | _of_now(schema) | _bounded(schema)
+        return within({"type": "string", "format": form}, limits) | _of_now(schema) | _bounded(schema)
 
     def time_schema(self, schema: Any) -> dict[str, Any]:
         form = {"aware": "time", "naive": "local-time"}.get(schema.get("tz_constraint"), "iso-time")
@@ -180,17 +181,13 @@ class PythonSchema(GenerateJsonSchema):
         return self._of_hashable(super().frozenset_schema(schema), schema)
 
     def _of_hashable(self, json_schema: dict[str, Any], schema: Any) -> dict[str, Any]:
-        """``json_schema`` with a row if some items cannot be hashed; raises for a part of them that never can."""
-        name = unhashable_part(schema.get("items_schema", {"type": "any"}), self._parts)
-        if name not in ("", PERHAPS):
-            raise PydanticInvalidForJsonSchema(
-                f"a set of {name}: its items cannot be hashed (take a list, or freeze them)"
-            )
-        return (
-            {**json_schema, _ROWS: [*json_schema.get(_ROWS, ()), _relaxed("items that can be hashed")]}
-            if name
-            else json_schema
-        )
+        """``json_schema`` with a row where items might not be hashed; raises where none can be."""
+        items = schema.get("items_schema", {"type": "any"})
+        hashable = is_hashable(items, self._parts)
+        if hashable is False:
+            raise PydanticInvalidForJsonSchema("its items cannot be hashed (take a list, or freeze them)")
+        rows = [] if hashable else [_relaxed("items that can be hashed")]
+        return {**json_schema, _ROWS: [*json_schema.get(_ROWS, ()), *rows]}
 
     def _common_dict_schema(self, schema: Any) -> dict[str, Any]:
         json_schema = super()._common_dict_schema(schema)
@@ -359,26 +356,6 @@ def _of_now(schema: Any) -> dict[str, Any]:
         case "future":
             return {_ROWS: [_relaxed("the future is what lies after the day of the plan")]}
     return {}
-
-
-def _within(json_schema: dict[str, Any], limits: Sequence[tuple[str, datetime.date]]) -> dict[str, Any]:
-    """``json_schema`` with the patterns of dates within the limits."""
-    day = datetime.timedelta(days=1)
-    patterns = []
-    for name, limit in limits:
-        text = (limit + {"gt": day, "lt": -day}.get(name, 0 * day)).isoformat()
-        patterns.append({"pattern": f"^(?:{_ordered(text, upwards=name in ('gt', 'ge'))})"})
-    return {**json_schema, "allOf": patterns} if patterns else json_schema
-
-
-def _ordered(text: str, *, upwards: bool) -> str:
-    """The beginnings of dates that come after ``text`` (or before it), and the text itself."""
-    options = [text]
-    for at, char in enumerate(text):
-        low, high = (int(char) + 1, 9) if upwards and char != "-" else (0, int(char) - 1) if char != "-" else (1, 0)
-        if low <= high:
-            options.append(f"{text[:at]}[{low}-{high}]")
-    return "|".join(options)
 
 
 def _plain(value: Any) -> Any:

@@ -21,7 +21,6 @@ from grammars.text_grammars.lark.ast import (
     Name,
     Repeated,
     SeqExpr,
-    WhenExpr,
 )
 from grammars.text_grammars.lark.graph import components, uses_of
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
@@ -115,8 +114,6 @@ class _Texts:
             case Repeated(body=body, least=least):
                 once = self._text(body) if least else ""
                 return None if once is None or len(once) * least > _MAX_LENGTH else once * least
-            case WhenExpr(body=body):
-                return self._text(body)
         if expr not in self._words:
             language = self._lexemes.of(expr)
             word = shortest(language) if language is not None else None
@@ -147,5 +144,3 @@ class _Texts:
                     most = min(least - 1, _MAX_ITEMS - 1, (_MAX_REST_LENGTH - len(tail)) // len(item))
                     yield from (item * number + tail for number in range(1, most + 1))
                 yield from self._rests(body, tail, whole, before if least else ())
-            case WhenExpr(body=body):
-                yield from self._rests(body, tail, whole, before)

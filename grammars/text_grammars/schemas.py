@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -12,18 +12,16 @@ from grammars.text_grammars.lark.ast import (
     AltExpr,
     Definition,
     Expr,
-    GrammarRef,
     JsonExpr,
     Literal,
     Name,
     Regexp,
     Repeated,
     SeqExpr,
-    WhenExpr,
 )
 from grammars.text_grammars.lark.parser import parse
+from grammars.text_grammars.structural_tag.builder import FORMATS
 from grammars.text_grammars.structural_tag.forms import normalise_form
-from grammars.text_grammars.structural_tag.table import FORMATS
 from special_tokens.errors import GrammarError
 
 __all__ = ["PlacedSchema", "placed_schemas", "schemas_in"]
@@ -58,11 +56,13 @@ def placed_schemas(kind: str, source: str) -> tuple[PlacedSchema, ...]:
         return _unique(_in_format(tree, "", set()))
     if kind not in ("lark", "llguidance") or ("%json" not in source and "json_schema" not in source):
         return ()
-    entries = [{"lark_grammar": source}]
     if kind == "llguidance" and source.lstrip().startswith("{"):
-        entries = json.loads(source)["grammars"]
+        (entry,) = json.loads(source)["grammars"]
+        if "json_schema" in entry:
+            return (PlacedSchema("", entry["json_schema"]),)
+        source = entry["lark_grammar"]
     try:
-        return _unique(_GrammarSchemas(entries).in_grammar("", ""))
+        return _unique(_GrammarSchemas(parse(source).by_name()).after(""))
     # `GrammarError`: a trusted text that only the engine can read.  `RecursionError`: deeply nested rules.
     except (GrammarError, RecursionError):
         return ()
@@ -120,28 +120,19 @@ def _last_text(spec: Mapping[str, Any]) -> str | None:
 
 
 class _GrammarSchemas:
-    """Finds the schemas in a list of grammars; an expression is read once for each text that may come before it."""
+    """Finds the schemas in a grammar; an expression is read once for each text that may come before it."""
 
-    def __init__(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        # The first grammar is also called ""; a later grammar without a name is called by its index.
-        named = {entry.get("name") or (f"grammar_{i}" if i else ""): entry for i, entry in enumerate(entries)}
-        self._entries = {"": entries[0], **named}
-        self._rules: dict[str, Mapping[str, Definition]] = {}
+    def __init__(self, rules: Mapping[str, Definition]) -> None:
+        self._rules = rules
         self._seen: set[tuple[object, str | None]] = set()
         self._schemas: dict[int, Any] = {}  # by `JsonExpr`
 
-    def in_grammar(self, name: str, before: str | None) -> Iterator[PlacedSchema]:
-        """Yield the schemas in a grammar after the text ``before``."""
-        match self._entries.get(name):
-            case {"json_schema": schema}:
-                yield PlacedSchema(before, schema)
-            case {"lark_grammar": str(text)}:
-                if name not in self._rules:
-                    self._rules[name] = parse(text).by_name()
-                yield from self._in_expr(Name("start"), before, self._rules[name])
+    def after(self, before: str | None) -> Iterator[PlacedSchema]:
+        """Yield the schemas in the grammar after the text ``before``."""
+        return self._in_expr(Name("start"), before)
 
-    def _in_expr(self, expr: Expr, before: str | None, rules: Mapping[str, Definition]) -> Iterator[PlacedSchema]:
-        place = (id(expr), before) if not isinstance(expr, Name) else ((id(rules), expr.name), before)
+    def _in_expr(self, expr: Expr, before: str | None) -> Iterator[PlacedSchema]:
+        place = (expr.name if isinstance(expr, Name) else id(expr), before)
         if place in self._seen or len(self._seen) >= _MAX_PLACES:
             return
         self._seen.add(place)
@@ -150,22 +141,20 @@ class _GrammarSchemas:
                 if id(expr) not in self._schemas:
                     self._schemas[id(expr)] = json.loads(text)
                 yield PlacedSchema(before, self._schemas[id(expr)])
-            case GrammarRef(name=name):
-                yield from self.in_grammar(name, before)
-            case Name(name=name) if name in rules:
-                yield from self._in_expr(rules[name].body, before, rules)
+            case Name(name=name) if name in self._rules:
+                yield from self._in_expr(self._rules[name].body, before)
             case SeqExpr(parts=parts):
                 for part in parts:
-                    yield from self._in_expr(part, before, rules)
-                    before = self._last_text_of(part, rules)
+                    yield from self._in_expr(part, before)
+                    before = self._last_text_of(part)
             case AltExpr(options=options):
                 for option in options:
-                    yield from self._in_expr(option, before, rules)
-            case Repeated(body=body) | WhenExpr(body=body):  # `WhenExpr`: an option with a condition
-                for opening in dict.fromkeys((before, self._last_text_of(body, rules))):
-                    yield from self._in_expr(body, opening, rules)
+                    yield from self._in_expr(option, before)
+            case Repeated(body=body):
+                for opening in dict.fromkeys((before, self._last_text_of(body))):
+                    yield from self._in_expr(body, opening)
 
-    def _last_text_of(self, expr: Expr, rules: Mapping[str, Definition]) -> str | None:
+    def _last_text_of(self, expr: Expr) -> str | None:
         """The constant text at the end of an expression (see `_last_text`)."""
         match expr:
             case Literal(text=text, ignore_case=False):
@@ -180,11 +169,11 @@ class _GrammarSchemas:
             case JsonExpr():
                 return ""
             case SeqExpr(parts=(*_, last)):
-                return self._last_text_of(last, rules)
-            case Name(name=name) if name in rules:
-                rule = rules[name]
+                return self._last_text_of(last)
+            case Name(name=name) if name in self._rules:
+                rule = self._rules[name]
                 suffix = next((attribute.value for attribute in rule.attributes if attribute.name == "suffix"), None)
                 is_lexeme = isinstance(rule.body, Literal | Regexp)
                 end = suffix if isinstance(suffix, Literal | Regexp) else rule.body if is_lexeme else None
-                return None if end is None else self._last_text_of(end, rules)
+                return None if end is None else self._last_text_of(end)
         return None

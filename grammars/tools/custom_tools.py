@@ -14,7 +14,7 @@ from typing import Any
 from grammars.regular.json_strings import content_regex, spell
 from grammars.regular.languages import UNKNOWN, Regular, alt, cat, rep, shortest, text
 from grammars.regular.syntax.parser import InvalidRegex
-from grammars.regular.syntax.rust import NotTranslated, language
+from grammars.regular.syntax.rust import NotTranslated, approximate_language, language
 from grammars.regular.syntax.write import written
 from grammars.text_grammars.lark.ast import (
     AltExpr,
@@ -30,11 +30,10 @@ from grammars.text_grammars.lark.ast import (
     is_lexeme,
     map_lexemes,
 )
-from grammars.text_grammars.lark.check import check
+from grammars.text_grammars.lark.check import check, check_length
 from grammars.text_grammars.lark.convert import check_ends, located, parse_source
 from grammars.text_grammars.lark.graph import components, uses_of
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
-from grammars.text_grammars.lark.sizes import check_pattern, terminal_sizes
 from grammars.text_grammars.lark.write import WriteOptions, write
 from grammars.tree.nodes import Node, Sub, Text, seq
 from special_tokens.errors import GrammarError, ToolError, shown
@@ -101,7 +100,7 @@ def _no_schema(schema: Any) -> str:
 
 def _regex(definition: str, place: str) -> Regular:
     try:
-        check_pattern(definition, place=place)
+        check_length(approximate_language(definition), "the pattern", place=place)
         return language(definition)
     except InvalidRegex as error:
         raise GrammarError(str(error), line=1, column=error.at + 1, place=place, expected="a regex of Rust") from None
@@ -135,15 +134,13 @@ def _source(definition: Any, place: str) -> LarkGrammar:
 
 def _language(source: LarkGrammar) -> Regular | None:
     """The language of a grammar; None if the grammar is recursive or has no equivalent plain regex."""
-    if any(definition.attributes or definition.parameter for definition in source.definitions):
+    if any(definition.attributes for definition in source.definitions):
         return None
     uses = uses_of(source.definitions)
     groups = components(uses)
     if any(len(group) > 1 or group[0] in uses[group[0]] for group in groups):
         return None
     definitions = source.by_name()
-    if terminal_sizes(definitions)["start"].parts > _MAX_PATTERN:
-        return None  # a pattern has no names, so it would be too large
     languages = LexemeLanguages(source)
     skip = _skipped(source, languages)
     terminals: dict[str, Regular] = {}
@@ -158,6 +155,13 @@ def _language(source: LarkGrammar) -> Regular | None:
 
 class _NotRegular(Exception):
     """Part of a rule is not a regular language."""
+
+
+def _small(term: Regular) -> Regular:
+    """Return ``term``; raise `_NotRegular` where it is too large for a pattern, which has no names."""
+    if term.size > _MAX_PATTERN:
+        raise _NotRegular
+    return term
 
 
 def _skipped(source: LarkGrammar, languages: LexemeLanguages) -> Regular | None:
@@ -178,9 +182,9 @@ def _rule_language(
         case Name(name=name):
             return rules[name]
         case SeqExpr(parts=parts):
-            return cat(*(_rule_language(part, languages, rules, skip) for part in parts))
+            return _small(cat(*(_rule_language(part, languages, rules, skip) for part in parts)))
         case AltExpr(options=options):
-            return alt(*(_rule_language(option, languages, rules, skip) for option in options))
+            return _small(alt(*(_rule_language(option, languages, rules, skip) for option in options)))
         case Repeated(body=body, least=least, most=most):
             return rep(_rule_language(body, languages, rules, skip), least, most)
         case Literal():
@@ -213,6 +217,6 @@ def _escaped(source: LarkGrammar) -> LarkGrammar:
         if any(a.name in ("lazy", "suffix") for a in d.attributes):
             raise GrammarError("lazy and suffix= cannot be written into a JSON string", line=d.at[0], column=d.at[1],
                                place="tools", hint="leave the delimiter out of the characters")  # fmt: skip
-        definitions.append(Definition(d.name, map_lexemes(d.body, spelled), (), d.parameter, d.at))
+        definitions.append(Definition(d.name, map_lexemes(d.body, spelled), (), d.at))
     ignores = tuple(type(i)(spelled(i.body), i.at) for i in source.ignores)
     return LarkGrammar(tuple(definitions), ignores)

@@ -9,7 +9,7 @@ text must end by a token (`Tokens`), by `Until`, or by a class that excludes the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -39,7 +39,6 @@ __all__ = [
     "repeat",
     "seq",
     "token",
-    "tokens_except",
 ]
 
 
@@ -85,13 +84,12 @@ class Lexeme:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """One token out of a set of ids: inclusive ranges, or all ids outside them when ``negated``.
+    """One token out of a set of ids, in inclusive ranges.
 
     ``label`` is shown in the legend (the marker's text); it does not reach the engine.
     """
 
     ranges: tuple[tuple[int, int], ...]
-    negated: bool = False
     label: str = field(default="", compare=False)
 
 
@@ -141,15 +139,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Sub:
-    """A whole Lark grammar in its own name space, entered at its ``start``.
-
-    ``others`` are pairs of name and grammar; they and it may refer to each other.  In these texts such a name is
-    written between two U+E000, see `grammars.text_grammars.lark.write`.
-    """
+    """A whole Lark grammar in its own name space, entered at its ``start``."""
 
     name: str
     lark: str
-    others: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,21 +237,6 @@ def repeat(body: Node | str, least: int = 0, most: int | None = None) -> Node:
 def token(token_id: int, label: str = "") -> Tokens:
     """Return the node of exactly this token."""
     return Tokens(((token_id, token_id),), label=label)
-
-
-def tokens_except(token_ids: Iterable[int]) -> Tokens:
-    """Return the node of any token but these; control tokens, ends and padding must be among them."""
-    return Tokens(_ranges(token_ids), negated=True)
-
-
-def _ranges(token_ids: Iterable[int]) -> tuple[tuple[int, int], ...]:
-    out: list[tuple[int, int]] = []
-    for i in sorted(set(token_ids)):
-        if out and out[-1][1] == i - 1:
-            out[-1] = (out[-1][0], i)
-        else:
-            out.append((i, i))
-    return tuple(out)
 
 
 def is_terminal(node: Node) -> bool:

@@ -184,11 +184,9 @@ class _LineWriter:
 
     def _tokens(self, node: Tokens) -> str:
         if not node.ranges:
-            if not node.negated:
-                raise GrammarError("an empty set of tokens matches nothing")
-            return "<[*]>"
+            raise GrammarError("an empty set of tokens matches nothing")
         ids = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in node.ranges)
-        text = f"<[{'^' if node.negated else ''}{ids}]>"
+        text = f"<[{ids}]>"
         if node.label:
             self.labels.setdefault(text, node.label)
         return text
@@ -222,14 +220,8 @@ class _LineWriter:
         return self._define_line("r", name, f"[suffix={suffix}]: {text}")
 
     def _sub(self, node: Sub) -> str:
-        defined = self._definition_name("r", "sub_" + node.name, repr((node.lark, node.others)))
-        if defined in self.subs:
-            return defined
-        self.subs[defined] = ""  # keeps the order: the grammar before those that it refers to
-        names = {name: defined if lark == node.lark else self._unique_name(_clean(f"{defined}_{name}"))
-                 for name, lark in node.others}  # fmt: skip
-        for name, lark in (("", node.lark), *node.others):
-            self.subs[names.get(name, defined)] = _REFERENCE.sub(lambda mark: names.get(mark[1], mark[0]), lark)
+        defined = self._definition_name("r", "sub_" + node.name, node.lark)
+        self.subs[defined] = node.lark
         return defined
 
     def _definition_name(self, kind: str, hint: str, definition: str) -> str:
@@ -283,10 +275,6 @@ class _LineWriter:
 class _Scope:
     names: Mapping[str, str]
     parametric: Mapping[str, bool]
-
-
-#: A reference to another grammar in a `Sub`, see `grammars.text_grammars.lark.write`.
-_REFERENCE = re.compile("\ue000(.*?)\ue000")
 
 
 @lru_cache(maxsize=1024)

@@ -64,7 +64,10 @@ class Gbnf(FormatOf[str]):
 
 @dataclass(frozen=True, slots=True)
 class Llguidance(FormatOf[str]):
-    """Grammars in llguidance's own form: ``{"grammars": [...]}``, its JSON text, or Lark; ``trusted`` as in `Lark`."""
+    """A grammar in llguidance's own form: ``{"grammars": [...]}`` with one, its JSON text, or Lark.
+
+    ``trusted`` as in `Lark`.
+    """
 
     grammar: Mapping[str, Any] | str
     trusted: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -50,45 +50,24 @@ def format_options(
     trusted: Annotated[bool, _option("Let a grammar of your own write tokens.", "--trusted", panel=_FORMAT)] = False,
 ) -> tuple[Any, bool]:
     """Return the response format, None if there is none, and whether the caller's grammars are trusted."""
-    given: dict[str, Any] = {
-        "--schema": schema,
-        "--json-object": json_object,
-        "--regex": regex,
-        "--choice": choice,
-        "--lark": lark,
-        "--gbnf": gbnf,
-        "--llguidance": llguidance,
-        "--structural-tag": structural_tag,
+    ways: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+        "--schema": (schema, lambda value: load_format(value, "--schema")),
+        "--json-object": (json_object, lambda _: {"type": "json_object"}),
+        "--regex": (regex, guided.Regex),
+        "--choice": (choice, guided.Choice),
+        "--lark": (lark, lambda value: guided.Lark(read_text(value, "--lark"), trusted=trusted)),
+        "--gbnf": (gbnf, lambda value: guided.Gbnf(read_text(value, "--gbnf"))),
+        "--llguidance": (llguidance, lambda value: Llguidance(read_text(value, "--llguidance"), trusted=trusted)),
+        "--structural-tag": (
+            structural_tag,
+            lambda value: guided.StructuralTag(load_json(value, "--structural-tag"), trusted=trusted),
+        ),
     }
-    used = [flag for flag, value in given.items() if value or value == ""]
+    used = [flag for flag, (value, _) in ways.items() if value or value == ""]
     if len(used) > 1:
         raise RequestError(f"{' and '.join(used)} together", place="response format", expected="one of them")
-    return _format(given, trusted), trusted
-
-
-def _format(given: dict[str, Any], trusted: bool) -> Any:
-    """The format of the one flag that is set."""
-    for flag, value in given.items():
-        match flag:
-            case _ if not value and value != "":
-                continue
-            case "--schema":
-                return load_format(value, flag)
-            case "--json-object":
-                return {"type": "json_object"}
-            case "--regex":
-                return guided.Regex(value)
-            case "--choice":
-                return guided.Choice(value)
-            case "--lark":
-                return guided.Lark(read_text(value, flag), trusted=trusted)
-            case "--gbnf":
-                return guided.Gbnf(read_text(value, flag))
-            case "--llguidance":
-                return Llguidance(read_text(value, flag), trusted=trusted)
-            case "--structural-tag":
-                return guided.StructuralTag(load_json(value, flag), trusted=trusted)
-    return None
+    made = [make(value) for value, make in (ways[flag] for flag in used)]
+    return (made[0] if made else None), trusted
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 import llguidance
 
-from grammars.compose.costly_pattern import costliest_pattern_place
 from grammars.limits.bounded_cache import BoundedCache, CacheInfo
 from grammars.limits.deadline import deadline, is_late, time_left
 from grammars.plan.plan import SENTINELS, Plan
@@ -139,7 +138,8 @@ class Engine:
         try:
             return self.compile(plan.engine_text(entry))
         except LimitExceeded as error:
-            error.place = error.place or costliest_pattern_place(plan)
+            asked = "response_format" if plan.response is not None else "tools" if plan.tools else ""
+            error.place = error.place or asked
             raise
 
     def compile(self, grammar: str) -> Any:

@@ -18,7 +18,7 @@ from typing_extensions import TypeVar, Unpack
 
 from grammars.plan.plan import RowPlan
 from guided.hf.answer_methods import AnswerMethods
-from guided.hf.completing import Chunks, completing
+from guided.hf.completing import ChatForm, Chunks, completing
 from guided.hf.loop.stream import Stream, StreamEvent
 from guided.hf.options import Chat, Keywords, Kind, with_options
 from guided.hf.retries import aanswered
@@ -182,13 +182,9 @@ class AsyncMethods(AnswerMethods):
         run = completing(self.planner, body, trusted=trusted, ignore_unknown=ignore_unknown, describe=describe)
         if run.is_streamed:
             return run.chunks()
-        whole = run.whole()
-        while True:
-            try:
-                next(whole)
-            except StopIteration as end:
-                response: dict[str, Any] = end.value
-                return response
+        for _ in run.generation.steps():
+            pass
+        return ChatForm(run).whole(run.messages())
 
     async def acomplete(
         self,

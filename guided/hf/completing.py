@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from grammars.requests.chat import read_chat
 from grammars.requests.read import Request
@@ -17,7 +17,7 @@ from guided.output.message import Message
 from guided.output.parser import Event
 from guided.sampling import Sampling, TokenLogprob
 
-__all__ = ["ChatForm", "Chunks", "Completing", "CompletionRun", "WrittenText", "asked_of", "completing"]
+__all__ = ["AnswerForm", "ChatForm", "Chunks", "Completing", "CompletionRun", "WrittenText", "asked_of", "completing"]
 
 #: The chunks of an answer while it is generated.
 Chunks: TypeAlias = Generator[dict[str, Any], None, None]
@@ -111,7 +111,25 @@ class Completing(CompletionRun):
         yield from form.last(self.messages())
 
 
-class ChatForm:
+class AnswerForm(Protocol):
+    """The objects of one endpoint for one run: a whole answer, or chunks that open it, go on with it and end it."""
+
+    _written: WrittenText
+
+    def whole(self, messages: Sequence[Message]) -> dict[str, Any]: ...
+    def first(self) -> list[dict[str, Any]]: ...
+    def last(self, messages: Sequence[Message]) -> list[dict[str, Any]]: ...
+
+    def step(self) -> list[dict[str, Any]]:
+        """Return the chunks of the tokens since the last call."""
+        return self._written.step()
+
+    def held_back(self) -> list[dict[str, Any]]:
+        """Return the chunks of what was held back, when all rows have ended."""
+        return self._written.step(is_last=True)
+
+
+class ChatForm(AnswerForm):
     """The objects of Chat Completions for one run, for loops that say when tokens were written."""
 
     def __init__(self, run: Completing) -> None:
@@ -126,14 +144,6 @@ class ChatForm:
     def first(self) -> list[dict[str, Any]]:
         """Return the chunks that open the choices."""
         return [self._deltas.first(i) for i in range(len(self._run.generation.choices))]
-
-    def step(self) -> list[dict[str, Any]]:
-        """Return the chunks of the tokens since the last call."""
-        return self._written.step()
-
-    def held_back(self) -> list[dict[str, Any]]:
-        """Return the chunks of what was held back, when all rows have ended."""
-        return self._written.step(is_last=True)
 
     def last(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Return the chunks that end the choices."""

@@ -19,7 +19,6 @@ from guided.hf.model.tokenizer_context import TokenizerContext
 from guided.hf.model.tool_rendering import check_tools
 from guided.sampling import Sampling, check_bias
 from guided.stops.request import check_stops, stops_of
-from guided.stops.vocabulary import check_writable_stops
 from special_tokens.errors import PlanError, RequestError
 
 if TYPE_CHECKING:
@@ -85,8 +84,7 @@ def checked_plan(plan: object, place: str) -> Plan:
 
 
 def checked_stops(stop: str | Sequence[str] | Stops | None, engine: Engine) -> Stops:
-    """Return the stops of a request; raise `RequestError` for stops that are malformed or can never be written."""
+    """Return the stops of a request; raise `RequestError` for malformed ones."""
     stops = stops_of(stop)
     check_stops(stops, engine.tokens)
-    check_writable_stops(stops, engine)
     return stops

@@ -19,7 +19,6 @@ from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens, shortest
 from guided.sampling import Sampling, check_bias
 from guided.stops.request import check_stops
-from guided.stops.vocabulary import check_writable_stops
 from special_tokens import SpecialTokens
 from special_tokens.errors import LimitExceeded, RequestError
 
@@ -131,7 +130,6 @@ def _checked(request: Request, tokens: SpecialTokens, format: Format, engine: En
     plan = compose(request.parts, tokens=tokens, format=format)
     check_stops(plan.stops, tokens)
     if engine is not None:
-        check_writable_stops(plan.stops, engine)
         for entry in plan.entries:
             engine.prepare(plan, entry.name)
     return CheckedRequest(plan, request.source, request.sampling)

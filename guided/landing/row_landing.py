@@ -20,7 +20,7 @@ from guided.landing.options import Budgeting
 from guided.landing.path import EndPath
 from guided.state.entry import Begin
 from guided.state.state import GuidanceState
-from guided.stops.automaton import compile_stops
+from guided.stops.compiled import CompiledStops
 from guided.stops.matcher import StopMatcher
 from special_tokens.errors import GuidanceError, LimitExceeded, RequestError
 
@@ -149,7 +149,7 @@ def row_landing(
 
 def _is_stopped(plan: Plan, engine: Engine, begin: Begin, tokens: Sequence[int]) -> bool:
     """Whether a stop sequence of the request ends an answer of these tokens before its end."""
-    stops = StopMatcher(compile_stops(plan.stops, engine, plan), entry=begin.entry)
+    stops = StopMatcher(CompiledStops(plan.stops, engine, plan), entry=begin.entry)
     return stops.feed(tokens[:-1]) is not None
 
 

@@ -25,8 +25,8 @@ class BeamTracker:
         self.rows = list(rows)
         self._numbers = [row.row for row in rows]
 
-    def sync(self, histories: Sequence[Sequence[int]]) -> list[int]:
-        """Bring the rows to ``histories``, the tokens after the prompt; return for each which row was its parent.
+    def sync(self, histories: Sequence[Sequence[int]]) -> None:
+        """Bring the rows to ``histories``, the tokens after the prompt.
 
         Raises nothing: a row whose history the grammar refuses has an error until a later `sync` drops it.
         """
@@ -42,7 +42,6 @@ class BeamTracker:
             rows[i].row = self._numbers[i]
             rows[i].sync(history)
         self.rows = [rows[i] for i in range(len(histories))]
-        return parents
 
     def at(self, history: Sequence[int]) -> Row:
         """Return an independent row brought to ``history``."""

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from grammars.plan.plan import Plan, RowPlan
 from guided.engine.engine import Engine
 from guided.output.answer_end import AnswerEnds
-from guided.output.message import Message, MessageBuilder, Usage
+from guided.output.message import Message, Usage
+from guided.output.message_builder import MessageBuilder
 from guided.output.parser import (
     ContentDelta,
     Event,

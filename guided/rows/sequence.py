@@ -22,7 +22,7 @@ from guided.rows.report import RowReport
 from guided.state.entry import FRESH, Begin
 from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
-from guided.stops.automaton import compile_stops
+from guided.stops.compiled import CompiledStops
 from guided.stops.matcher import StopMatcher
 from guided.tracking.regions import RegionMap
 from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError, TokenRefused
@@ -339,5 +339,5 @@ def matcher_of(plan: RowPlan, engine: Engine, begin: Begin = FRESH) -> StopMatch
     stops = plan.stops if isinstance(plan, Plan) else plan
     if not stops:
         return None
-    automaton = compile_stops(stops, engine, plan if isinstance(plan, Plan) else None)
-    return StopMatcher(automaton, entry=begin.entry)
+    compiled = CompiledStops(stops, engine, plan if isinstance(plan, Plan) else None)
+    return StopMatcher(compiled, entry=begin.entry)

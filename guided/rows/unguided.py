@@ -9,7 +9,7 @@ from grammars.plan.plan import Stops
 from guided.engine.engine import Engine
 from guided.rows.alone import attempt, row_error
 from guided.rows.report import RowReport
-from guided.stops.automaton import compile_stops
+from guided.stops.compiled import CompiledStops
 from guided.stops.matcher import StopMatcher
 from special_tokens.errors import GuidedError
 
@@ -31,7 +31,7 @@ class UnguidedSequence:
 
     def __init__(self, stops: Stops, engine: Engine, *, row: int = 0, failure: BaseException | None = None) -> None:
         self.row = row
-        self.stops = StopMatcher(compile_stops(stops, engine))
+        self.stops = StopMatcher(CompiledStops(stops, engine))
         self._failure = failure
         self._begin()
 

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import guided
 from grammars.requests.body import check_roles, parse_body
 from grammars.requests.read import read_request
-from guided.hf.completing import ChatForm, CompletionRun, completing
+from guided.hf.completing import AnswerForm, ChatForm, CompletionRun, completing
 from guided.hf.planning import Planner
 from guided.inspect.check import CheckedRequest
 from guided.serve.client import DONE, STREAM_HEADERS, ChunkLists, EventStream, error_response, read_body, until_gone
@@ -33,7 +33,7 @@ from guided.serve.observing.record import RequestRecord
 from guided.serve.refusals import NotFound, UnknownModel, WrongMethod
 from guided.serve.responses_read import chat_body
 from guided.serve.responses_write import ResponseForm
-from guided.serve.running import AnswerForm, Running
+from guided.serve.running import Running
 from guided.serve.service import Service
 from guided.serve.settings import ApiKeys
 from special_tokens.errors import RequestError, shown

@@ -9,7 +9,7 @@ from typing import Any
 
 from grammars.requests.read import read_request
 from guided.hf.answering import generation_of, rows_of
-from guided.hf.completing import CompletionRun, WrittenText, asked_of
+from guided.hf.completing import AnswerForm, CompletionRun, WrittenText, asked_of
 from guided.hf.planning import Planner
 from guided.openai import Head, end_of, extras, ignored_of, usage_object
 from guided.output.message import Message
@@ -70,7 +70,7 @@ def _num_prompts(prompt: Any) -> int:
     return 1 if is_one else len(prompt)
 
 
-class TextForm:
+class TextForm(AnswerForm):
     """The objects of Completions for one run."""
 
     def __init__(self, run: TextCompleting) -> None:
@@ -89,14 +89,6 @@ class TextForm:
     def first(self) -> list[dict[str, Any]]:
         """Return no chunk: text begins a choice."""
         return []
-
-    def step(self) -> list[dict[str, Any]]:
-        """Return the chunks of the tokens since the last call."""
-        return self._written.step()
-
-    def held_back(self) -> list[dict[str, Any]]:
-        """Return the chunks of what was held back, when all rows have ended."""
-        return self._written.step(is_last=True)
 
     def last(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Return the chunks that end the choices, then the one with the usage."""

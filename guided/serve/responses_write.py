@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grammars.tools.parameters import CUSTOM_INPUT
-from guided.hf.completing import Completing, WrittenText
+from guided.hf.completing import AnswerForm, Completing, WrittenText
 from guided.openai import extras, logprobs_object, usage_object
 from guided.output.message import Message
 from guided.output.parser import (
@@ -65,7 +65,7 @@ class _Item:
         return head | {"call_id": self.call_id, "name": self.name} | fields
 
 
-class ResponseForm:
+class ResponseForm(AnswerForm):
     """The response to one request of the Responses API: ``body`` as it came, ``run`` made of it."""
 
     def __init__(self, run: Completing, body: Mapping[str, Any]) -> None:
@@ -101,14 +101,6 @@ class ResponseForm:
         """Return the events that open the response."""
         response = self._response("in_progress", [], None)
         return [self._event(f"response.{kind}", response=response) for kind in ("created", "in_progress")]
-
-    def step(self) -> list[dict[str, Any]]:
-        """Return the events of the tokens since the last call."""
-        return self._written.step()
-
-    def held_back(self) -> list[dict[str, Any]]:
-        """Return the events of what was held back, when the row has ended."""
-        return self._written.step(is_last=True)
 
     def last(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Return the events that end the items and the response."""

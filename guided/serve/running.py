@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
-from guided.hf.completing import CompletionRun
+from guided.hf.completing import AnswerForm, CompletionRun
 from guided.hf.loop.generation import Generation
 from guided.output.message import Message
 from guided.serve.engine import EngineThread
 from guided.serve.observing.record import RequestRecord
 
-__all__ = ["AnswerForm", "Running"]
-
-
-class AnswerForm(Protocol):
-    """The objects of one endpoint for one run: a whole answer, or chunks that open it, go on with it and end it."""
-
-    def whole(self, messages: Sequence[Message]) -> dict[str, Any]: ...
-    def first(self) -> list[dict[str, Any]]: ...
-    def step(self) -> list[dict[str, Any]]: ...
-    def held_back(self) -> list[dict[str, Any]]: ...
-    def last(self, messages: Sequence[Message]) -> list[dict[str, Any]]: ...
+__all__ = ["Running"]
 
 
 class Running:

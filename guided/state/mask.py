@@ -51,10 +51,6 @@ class TokenMask:
         self.may_end = may_end  #: an end is open, perhaps one without an id
         self.is_repaired = is_repaired  #: the engine forced a token that it would itself refuse, see `_repaired`
 
-    def copy(self) -> TokenMask:
-        """Return the same mask with words of its own."""
-        return TokenMask(self.words.copy(), self.forced, self.end_ids, self.taken, self.is_repaired, self.may_end)
-
 
 class MaskRow:
     """The memory into which the engine writes the masks of one sequence, with the sentinels after the tokens.
@@ -64,22 +60,20 @@ class MaskRow:
     """
 
     __slots__ = (
-        "_flags", "_forced", "_vocab_size", "address", "ahead", "is_lent", "items", "last", "nbytes", "plain", "words",
+        "_flags", "_forced", "_vocab_size", "address", "ahead", "items", "last", "nbytes", "plain", "words",
     )  # fmt: skip
 
     def __init__(self, num_ids: int, vocab_size: int) -> None:
         self._vocab_size = vocab_size
         self.nbytes = 4 * num_words(num_ids)
         self.address = 0  #: 0 before the first mask: many forks write none
-        self.is_lent = False  #: whether the memory is another's, who hands on the masks from there
         self.last = -1  #: the token before this position; -1 if it is not known
         #: the tokens that are known to be forced next, in reverse order; no watcher forbids one of them
         self.ahead: list[int] = []
 
-    def allocate(self, lent: memoryview | None = None) -> None:
-        """Take memory, before the first mask, or in place of what was used before: `nbytes` bytes of the caller's."""
-        self.is_lent = lent is not None
-        memory = bytearray(self.nbytes) if lent is None else lent
+    def allocate(self) -> None:
+        """Take memory, before the first mask."""
+        memory = bytearray(self.nbytes)
         self.items = memoryview(memory).cast("I")  #: the words as Python integers, which numpy converts slowly
         #: the words without the sentinels
         self.words: Words = np.frombuffer(memory, dtype=np.int32, count=num_words(self._vocab_size))

@@ -118,21 +118,6 @@ class GuidanceState:
         """
         return self.token_mask().words
 
-    def lend(self, memory: memoryview) -> Words | None:
-        """Write masks into ``memory`` from here on, of `mask_bytes` bytes; return the words there.
-
-        None if a mask is in use: then nothing changes.
-        """
-        if self._mask is not None:
-            return None
-        self._row.allocate(memory)
-        return self._row.words
-
-    @property
-    def mask_bytes(self) -> int:
-        """The bytes that the engine writes for a mask: those of the words, and of sentinels after them."""
-        return self._row.nbytes
-
     def open_end_ids(self) -> tuple[int, ...]:
         """Return the ids that would end the sequence here, the ones to prefer first."""
         if self._stop is not None:
@@ -172,22 +157,22 @@ class GuidanceState:
 
     def _read(self) -> TokenMask | None:
         """Return the mask of this position; None if the matcher failed."""
-        matcher, log = self._matcher.current, self._log
-        if self._budgets is not None:
-            closing = self._budgets.closing_tokens(log, matcher)
-            if closing:
-                return self._reader.single(closing[0])
-        return self._reader.next(matcher, self._row, log, self._watch)
+        closing = self._closing_tokens()
+        if closing:
+            return self._reader.single(closing[0])
+        return self._reader.next(self._matcher.current, self._row, self._log, self._watch)
+
+    def _closing_tokens(self) -> tuple[int, ...]:
+        """Return the tokens by which a spent budget ends its part of the answer here; () where none is spent."""
+        return () if self._budgets is None else self._budgets.closing_tokens(self._log, self._matcher.current)
 
     def _keep(self, mask: TokenMask) -> None:
         """Make ``mask`` the one of this position, and count it."""
         self._mask = mask
         counters = self.counters
         counters.masks += 1
-        if mask.forced is not None:
-            counters.forced += 1
-        if mask.is_repaired:
-            counters.repairs += 1
+        counters.forced += mask.forced is not None
+        counters.repairs += mask.is_repaired
 
     # -- moving
 
@@ -211,9 +196,8 @@ class GuidanceState:
             if self._watch is not None and not is_checked:
                 self._check_watched(token)
             matcher = self._matcher.current
-            closing = self._budgets.closing_tokens(log, matcher) if self._budgets is not None else ()
-            # A sentinel or an id out of range is never part of an answer.
-            is_ordinary = 0 <= token < self.engine.vocab_size
+            closing = self._closing_tokens()
+            is_ordinary = 0 <= token < self.engine.vocab_size  # others, as sentinels, are never part of an answer
             if not is_ordinary or matcher.try_consume_tokens([token]) != 1 or matcher.is_error():
                 if has_recovered or not self._has_failed_on(token):
                     self._refuse(token)
@@ -238,12 +222,10 @@ class GuidanceState:
         if self._stop is not None:
             return None
         if self._mask is None:
-            matcher, log = self._matcher.current, self._log
-            if self._budgets is not None:
-                closing = self._budgets.closing_tokens(log, matcher)
-                if closing:
-                    return int(closing[0])
-            token, is_doubtful = self._reader.forced_next(matcher, self._row, log, self._watch)
+            closing = self._closing_tokens()
+            if closing:
+                return int(closing[0])
+            token, is_doubtful = self._reader.forced_next(self._matcher.current, self._row, self._log, self._watch)
             if not is_doubtful:
                 return token
         return self.token_mask().forced
@@ -340,7 +322,7 @@ class GuidanceState:
     def _next_forced(self) -> list[int]:
         matcher = self._matcher.current
         if self._budgets is not None:
-            closing = self._budgets.closing_tokens(self._log, matcher)
+            closing = self._closing_tokens()
             if closing or self._budgets.is_spent(self._log):
                 return list(closing)
         tokens = matcher.compute_ff_tokens()
@@ -352,8 +334,7 @@ class GuidanceState:
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` commits, ends included, exactly."""
-        if not 0 <= num_tokens <= self.num_tokens:
-            most = self.num_tokens
+        if not 0 <= num_tokens <= (most := self.num_tokens):
             raise GuidanceError(f"cannot undo {num_tokens} tokens", place="rollback", expected=f"0 to {most}")
         if num_tokens == 0:
             return
@@ -385,10 +366,8 @@ class GuidanceState:
 
         Without ``is_watched`` its masks allow what the grammar alone allows.
         """
-        if self._mask is not None and self._row.is_lent:
-            self._mask = self._mask.copy()  # both states use the mask now
-        elif self._mask is not None:
-            self._row = self._reader.row()  # the same: the next one is written elsewhere
+        if self._mask is not None:
+            self._row = self._reader.row()  # both states use the mask now: the next one is written elsewhere
         twin = object.__new__(GuidanceState)
         twin.__dict__.update(self.__dict__)
         twin._row = self._reader.row()

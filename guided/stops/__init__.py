@@ -1,1 +1,1 @@
-"""Stop sequences and stop patterns: `matcher` follows one row, `automaton` holds the table that rows share."""
+"""Stop sequences and stop patterns: `matcher` follows one row, `compiled` says what each token does to a stop."""

@@ -1,8 +1,7 @@
 """The stop matcher of one row: finds a stop sequence on the very token that completes it.
 
-A stop string that is split across tokens is matched by the state of `guided.stops.automaton`; stop ids are part of the
-same table, and a stop pattern is searched next to it (`guided.stops.pattern_search`).  The matcher keeps one state per
-token, so a rollback drops states and a fork copies a list.
+What a token completes or begins, `guided.stops.compiled` knows.  The matcher keeps one state per token, so a rollback
+drops states and a fork copies a list.
 
 Of two stops the one that is complete at the earlier byte wins, of two at the same byte the one that began first:
 the only rule whose answer does not depend on how text is split into tokens.
@@ -14,13 +13,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grammars.plan.plan import Stops
-from guided.stops.automaton import StopAutomaton
-from guided.stops.pattern_search import PatternSearch
+from guided.stops.compiled import CompiledStops, SearchState
 from guided.stops.strings import CompletedStop
 from guided.tracking.regions import Move
 from special_tokens.errors import GuidanceError
 
-__all__ = ["StopHit", "StopMatcher", "truncate"]
+__all__ = ["StopHit", "StopMatcher"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +44,17 @@ class StopMatcher:
     `feed` reads one or several tokens; `rollback` undoes them exactly; `fork` returns an independent copy.
     """
 
-    __slots__ = ("_automaton", "_begin", "_nodes", "_search", "_steps", "_tokens", "hit")
+    __slots__ = ("_compiled", "_states", "_tokens", "hit")
 
-    def __init__(self, automaton: StopAutomaton, *, entry: str = "fresh") -> None:
-        self._automaton = automaton
-        self._steps = automaton.steps
-        self._begin = automaton.begin(entry)
-        self._nodes: list[int] = [self._begin]
+    def __init__(self, compiled: CompiledStops, *, entry: str = "fresh") -> None:
+        self._compiled = compiled
+        self._states: list[SearchState] = [compiled.begin(entry)]
         self._tokens: list[int] = []
-        self._search = PatternSearch(automaton.pattern) if automaton.pattern is not None else None
         self.hit: StopHit | None = None
 
     @property
     def stops(self) -> Stops:
-        return self._automaton.stops
+        return self._compiled.stops
 
     @property
     def num_tokens(self) -> int:
@@ -73,11 +68,7 @@ class StopMatcher:
     @property
     def held_bytes(self) -> int:
         """Number of bytes at the end of the text that may become part of a stop, so must not be shown yet."""
-        if self.hit is not None:
-            return 0
-        node = self._nodes[-1]
-        held = self._automaton.held[node]
-        return held if self._search is None else max(held, self._search.held_bytes + self._automaton.undecided[node])
+        return 0 if self.hit is not None else self._compiled.held_bytes(self._states[-1])
 
     def feed(self, tokens: Iterable[int]) -> StopHit | None:
         """Read ``tokens`` up to and including the one that completes a stop; the rest is not read."""
@@ -93,19 +84,9 @@ class StopMatcher:
         """
         if self.hit is not None:
             raise GuidanceError("the row has stopped", place=f"token {len(self._tokens)}", hint="roll back first")
-        node = self._nodes[-1]
-        step = self._steps.get(node << 32 | token)
-        if step is None:
-            step = self._automaton.learn(node, token, move)
-        if self._search is None and step.__class__ is int:  # the usual case
-            self._tokens.append(token)
-            self._nodes.append(step)
-            return None
-        completed = None if isinstance(step, int) else step
-        if self._search is not None:
-            completed = self._search.push(self._automaton, node, token, completed, move)
+        state, completed = self._compiled.step(self._states[-1], token, move)
         self._tokens.append(token)
-        self._nodes.append(step if isinstance(step, int) else node)
+        self._states.append(state)
         if completed is not None:
             self.hit = self._hit(completed)
         return self.hit
@@ -128,10 +109,8 @@ class StopMatcher:
             most = len(self._tokens)
             raise GuidanceError(f"cannot undo {num_tokens} tokens", place="rollback", expected=f"0 to {most}")
         if num_tokens:
-            del self._nodes[-num_tokens:], self._tokens[-num_tokens:]
+            del self._states[-num_tokens:], self._tokens[-num_tokens:]
             self.hit = None
-            if self._search is not None:
-                self._search.rollback(num_tokens)
 
     def reset(self) -> None:
         """Undo all tokens."""
@@ -140,9 +119,8 @@ class StopMatcher:
     def fork(self) -> StopMatcher:
         """Return an independent copy at the same position."""
         twin = object.__new__(StopMatcher)
-        twin._automaton, twin._steps, twin._begin, twin.hit = self._automaton, self._steps, self._begin, self.hit
-        twin._nodes, twin._tokens = self._nodes.copy(), self._tokens.copy()
-        twin._search = self._search.fork() if self._search is not None else None
+        twin._compiled, twin.hit = self._compiled, self.hit
+        twin._states, twin._tokens = self._states.copy(), self._tokens.copy()
         return twin
 
     def _hit(self, completed: CompletedStop) -> StopHit:
@@ -153,16 +131,9 @@ class StopMatcher:
 
     def _place(self, token: int, offset: int) -> tuple[int, int]:
         """Return byte ``offset`` from the start of token number ``token`` as whole tokens and bytes of the next."""
-        size = len(self._automaton.token_bytes(self._tokens[token]))
+        size = len(self._compiled.token_bytes(self._tokens[token]))
         while offset < 0:
             token -= 1
-            size = len(self._automaton.token_bytes(self._tokens[token]))
+            size = len(self._compiled.token_bytes(self._tokens[token]))
             offset += size
         return (token + 1, 0) if offset >= size else (token, offset)
-
-
-def truncate(tokens: Sequence[int], hit: StopHit, *, include: bool) -> tuple[Sequence[int], int]:
-    """Return the whole tokens of the text that ``hit`` leaves, and the number of bytes of the next token."""
-    if include:
-        return tokens[: hit.until], hit.until_bytes
-    return tokens[: hit.before], hit.before_bytes

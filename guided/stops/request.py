@@ -30,8 +30,7 @@ def stops_of(value: str | Sequence[str] | Stops | None) -> Stops:
 def check_stops(stops: Stops, tokens: SpecialTokens) -> None:
     """Raise `RequestError` for a stop string that is empty or no Unicode text, and for an unknown token id.
 
-    A bad pattern raises `GrammarError`.  Whether the vocabulary can write the strings is checked by
-    `guided.stops.vocabulary.check_writable_stops`.
+    A bad pattern raises `GrammarError`.
     """
     for i, string in enumerate(stops.strings):
         _check_string(string, f"stop[{i}]")

@@ -17,12 +17,6 @@ from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 
-
-def schema_node(schema: Any, pointer: str) -> Node:
-    """The `SchemaNode` of the tests: the default spelling, the lenient policy."""
-    return build(schema).node
-
-
 _sections: dict[tuple[int, ...], tuple[object, Node]] = {}  # by what they are made of, which stays as long
 
 

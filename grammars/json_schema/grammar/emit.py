@@ -151,11 +151,8 @@ class _NonterminalWriter:
         strings = nonterminal.shape.strings
         self.loses_escapes |= strings != NONE and (self.compares or not is_free(strings)) and loses_escapes(strings)
         self.rows += nonterminal.notes
-        place = (
-            self.nonterminals.solver.documents[nonterminal.conj[0]]
-            if nonterminal.conj
-            else self.nonterminals.solver.documents.root
-        )
+        documents = self.nonterminals.solver.documents
+        place = documents[nonterminal.conj[0]] if nonterminal.conj else documents.root
         self.rows += [
             ReportRow(pointer, keyword, outcome, reason)
             for outcome, pointers, keyword, reason in notes
@@ -302,11 +299,10 @@ class _AutomatonWriter:
                 options.append(EMPTY)
         if not options:
             return None
-        empty = [o for o in options if is_empty(o)]
         full = [o for o in options if not is_empty(o)]
         if not full:
             return EMPTY
-        return opt(alt(*full)) if empty else alt(*full)
+        return opt(alt(*full)) if len(full) < len(options) else alt(*full)
 
     def start_chain(self) -> list[int]:
         chain, at = [], 0 if self.nodes else None
@@ -329,16 +325,8 @@ class _AutomatonWriter:
             self.refs[i] = self.refs.get(i, 0) + 1
             if self.refs[i] > 1:
                 continue
-            node = self.nodes[i]
-            targets = [e.target for e in self.live(node)]
-            skip = self.skip(node)
-            if skip is not None and not (targets and set(targets) == {skip}):
-                targets.append(skip)
-            elif targets and skip is not None:
-                targets = [skip]
-            elif targets and len(set(targets)) == 1:
-                targets = targets[:1]
-            todo += targets
+            targets = self.targets(i)
+            todo += targets[:1] if len(set(targets)) == 1 else targets
 
     def build_tails(self) -> None:
         order = sorted(self.refs, reverse=True)
@@ -357,13 +345,12 @@ class _AutomatonWriter:
                 self.bodies[i] = body
 
     def targets(self, i: int) -> list[int]:
-        skip = self.nodes[i].skip
+        skip = self.skip(self.nodes[i])
         return [edge.target for edge in self.live(self.nodes[i])] + ([skip] if skip is not None else [])
 
     def is_loop(self, i: int) -> bool:
         """Whether the node leads back to itself or an earlier one, so that its body cannot be inlined."""
-        node = self.nodes[i]
-        return any(e.target <= i for e in self.live(node))
+        return any(e.target <= i for e in self.live(self.nodes[i]))
 
     def tail(self, i: int) -> Node:
         if i in self.rule_names:
@@ -389,7 +376,7 @@ class _AutomatonWriter:
             options.append(run)
         if node.final and not any(is_empty(o) for o in options):
             if run is not None and len(options) == 1:
-                return opt(run) if not _is_star(run) else run
+                return run if getattr(run, "least", None) == 0 else opt(run)
             options.append(EMPTY)
         return alt(*options) if options else EMPTY
 
@@ -409,7 +396,3 @@ class _AutomatonWriter:
         if node.final and least == 1:
             return repeat(again, 0, most)
         return repeat(again, least, most)
-
-
-def _is_star(node: Node) -> bool:
-    return getattr(node, "least", None) == 0

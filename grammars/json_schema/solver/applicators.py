@@ -17,7 +17,7 @@ from grammars.json_schema.solver.solver import Solver
 from grammars.regular.languages import ALL, NONE
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["ALLOW", "DENY", "anything"]
+__all__ = ["ALLOW", "DENY"]
 
 Allow = Callable[["Solver", Place, Mapping[str, Any], bool], Shape]
 Deny = Callable[["Solver", Place, Mapping[str, Any]], Shape]
@@ -25,11 +25,6 @@ Deny = Callable[["Solver", Place, Mapping[str, Any]], Shape]
 _MAX_SUBSETS = 64  # combinations of branches that are distinguished for unevaluated*
 _MAX_PAIRS = 2_000  # pairs of branches of one oneOf that are compared
 _MAX_PATTERNS = 6  # overlapping patterns of one oneOf: each doubles the engine's states for their differences
-
-
-def anything(place: Place, keyword: str, reason: str) -> Shape:
-    """Every value, with the note that ``keyword`` is not enforced."""
-    return with_notes(ANYTHING, (ReportRow(place.pointer, keyword, Outcome.RELAXED, f"not enforced: {reason}"),))
 
 
 def _dependent_on_negation(shape: Shape, place: Place, keyword: str) -> Shape:

@@ -133,7 +133,7 @@ class _Values(Transformer):
         return parts[1]  # type: ignore[no-any-return]
 
     def reference(self, parts: list[Token]) -> Expr:
-        return Name(str(parts[0]), None, _place(parts[0]))
+        return Name(str(parts[0]), _place(parts[0]))
 
     def literal(self, parts: list[Token]) -> Expr:
         return Literal("".join(map(chr, _codes(parts[0], 1))), False, _place(parts[0]))

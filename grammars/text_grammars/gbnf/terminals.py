@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from grammars.limits.work import WORK, Work
+from grammars.regular.languages import lengths
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     Definition,
@@ -26,8 +27,7 @@ from grammars.text_grammars.lark.ast import (
 )
 from grammars.text_grammars.lark.check import MAX_ATOMS
 from grammars.text_grammars.lark.graph import components, uses_of
-from grammars.text_grammars.lark.greedy_lexemes import swallowing_lexemes
-from grammars.text_grammars.lark.sizes import terminal_sizes
+from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, swallowing_lexemes
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["as_lark"]
@@ -35,9 +35,8 @@ __all__ = ["as_lark"]
 #: Grammars with more definitions are not analysed and keep all their terminals, which are greedy.
 _MAX_ANALYSED = 300
 
-#: Limits of a rule that becomes a terminal, with the rules that it names: parts, bytes of its shortest text, and
-#: consecutive parts that may be empty.
-_MAX_PARTS, _MAX_LEAST, _MAX_OPTIONAL = 25_000, 4_000, 500
+#: Limits of a rule that becomes a terminal, with the rules that it names: parts, and its shortest text.
+_MAX_PARTS, _MAX_LEAST = 8_000, 4_000
 
 
 def as_lark(definitions: list[Definition]) -> LarkGrammar:
@@ -59,8 +58,8 @@ class _Converted:
         self._check_names()
         self.uses = uses_of(self.definitions)
         self.terminals = set(_regular_rules(self.uses))
-        self._demote(self._large())
         names = self._new_names()
+        self._demote(self._large(names))
         work = Work(WORK.lexemes)
         while True:
             source = self._written(names)
@@ -80,15 +79,15 @@ class _Converted:
             lost = {loser.name for loser in losers if isinstance(loser, Name)}
             self._demote({rule for rule in names if names[rule].upper() in lost})
 
-    def _large(self) -> set[str]:
+    def _large(self, names: dict[str, str]) -> set[str]:
         """Return the rules that are too large for a lexeme when the rules that they name are expanded."""
-        regular = {d.name: d for d in self.definitions if d.name in self.terminals}
-        sizes = terminal_sizes(regular)
-        return {
-            name
-            for name, size in sizes.items()
-            if size.parts > _MAX_PARTS or size.min_bytes > _MAX_LEAST or size.optional_run > _MAX_OPTIONAL
-        }
+        languages = LexemeLanguages(self._written(names))
+
+        def is_large(rule: str) -> bool:
+            term = languages.of(Name(self._name(rule, names)))
+            return term is None or term.size > _MAX_PARTS or lengths(term)[0] > _MAX_LEAST
+
+        return set(filter(is_large, self.terminals))
 
     def _demote(self, rules: set[str]) -> None:
         """Turn terminals into rules, and with them the terminals that use them: terminals may use only terminals."""
@@ -148,7 +147,7 @@ class _Converted:
     def _expr(self, expr: Expr, names: dict[str, str], terminal: bool) -> Expr:
         match expr:
             case Name(name=name, at=at):
-                return Name(self._name(name, names), None, at)
+                return Name(self._name(name, names), at)
             case Literal(text=text, at=at) if not terminal and text in self.split:
                 return SeqExpr(tuple(Literal(char, False, at) for char in text))
             case SeqExpr(parts=parts):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 __all__ = [
     "AltExpr",
@@ -16,24 +16,19 @@ __all__ = [
     "CharRange",
     "Definition",
     "Expr",
-    "GrammarRef",
     "Ignore",
-    "Import",
     "JsonExpr",
     "LarkGrammar",
     "Literal",
     "Name",
     "NotExpr",
-    "Options",
+    "Refused",
     "RegexExt",
     "Regexp",
     "Repeated",
     "RoleMark",
     "SeqExpr",
     "SourcePlace",
-    "TokenSyntax",
-    "Unsupported",
-    "WhenExpr",
     "is_lexeme",
     "map_lexemes",
     "walk",
@@ -71,10 +66,9 @@ class Regexp:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A rule (lower case) or a terminal (upper case); ``argument`` as in ``rule::incr(_)``."""
+    """A rule (lower case) or a terminal (upper case)."""
 
     name: str
-    argument: str | None = None
     at: SourcePlace = field(default=(0, 0), compare=False)
 
     @property
@@ -83,24 +77,8 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenSyntax:
-    """``<name>`` or ``<[ids]>``: tokens, not text."""
-
-    text: str
-    at: SourcePlace = field(default=(0, 0), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class RoleMark:
     """``$START_ID``: the marker of a role, inserted by `grammars.reasoning`."""
-
-    name: str
-    at: SourcePlace = field(default=(0, 0), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class GrammarRef:
-    """``@name``: another grammar of the list."""
 
     name: str
     at: SourcePlace = field(default=(0, 0), compare=False)
@@ -123,10 +101,11 @@ class RegexExt:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsupported:
-    """Syntax that is parsed only to be refused with a place: ``%lark {...}``, templates."""
+class Refused:
+    """Syntax that only a trusted caller may write: tokens, other grammars, options, templates."""
 
-    what: str
+    why: str
+    hint: str
     at: SourcePlace = field(default=(0, 0), compare=False)
 
 
@@ -162,31 +141,20 @@ class Repeated:
     at: SourcePlace = field(default=(0, 0), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class WhenExpr:
-    """An option that is allowed only if a condition on the rule's parameter holds."""
-
-    body: Expr
-    condition: str
-
-
 Expr: TypeAlias = (
     Literal
     | CharRange
     | Regexp
     | Name
-    | TokenSyntax
     | RoleMark
-    | GrammarRef
     | JsonExpr
     | RegexExt
-    | Unsupported
+    | Refused
     | SeqExpr
     | AltExpr
     | AndExpr
     | NotExpr
     | Repeated
-    | WhenExpr
 )
 
 
@@ -201,12 +169,11 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A rule or a terminal.  ``parameter`` is the text after ``::`` on the left-hand side."""
+    """A rule or a terminal."""
 
     name: str
     body: Expr
     attributes: tuple[Attribute, ...] = ()
-    parameter: str | None = None
     at: SourcePlace = field(default=(0, 0), compare=False)
 
     @property
@@ -221,30 +188,12 @@ class Ignore:
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
-    """An ``%import`` of what does not exist; terminals of ``common`` are definitions."""
-
-    path: str
-    name: str
-    at: SourcePlace = field(default=(0, 0), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """``%llguidance {...}``."""
-
-    body: Any
-    at: SourcePlace = field(default=(0, 0), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class LarkGrammar:
     """A whole grammar."""
 
     definitions: tuple[Definition, ...]
     ignores: tuple[Ignore, ...] = ()
-    imports: tuple[Import, ...] = ()
-    options: tuple[Options, ...] = ()
+    refused: tuple[Refused, ...] = ()  #: statements
 
     def by_name(self) -> dict[str, Definition]:
         """Return the definitions by name; of duplicates (which the checks refuse) the last."""
@@ -270,7 +219,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
         match node:
             case SeqExpr(parts=parts) | AltExpr(options=parts) | AndExpr(parts=parts):
                 stack.extend(reversed(parts))
-            case NotExpr(body=body) | Repeated(body=body) | WhenExpr(body=body):
+            case NotExpr(body=body) | Repeated(body=body):
                 stack.append(body)
 
 
@@ -303,6 +252,4 @@ def map_lexemes(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
             return AltExpr(tuple(map_lexemes(option, change) for option in options))
         case Repeated(body=body, least=least, most=most, at=at):
             return Repeated(map_lexemes(body, change), least, most, at)
-        case WhenExpr(body=body, condition=condition):
-            return WhenExpr(map_lexemes(body, change), condition)
     return expr

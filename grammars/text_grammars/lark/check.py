@@ -11,6 +11,7 @@ import difflib
 import re
 from collections.abc import Container, Iterable, Mapping
 
+from grammars.regular.languages import Regular, lengths
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import LooksAround, NotTranslated, approximate_language, language
 from grammars.text_grammars.lark.ast import (
@@ -19,34 +20,30 @@ from grammars.text_grammars.lark.ast import (
     Attribute,
     Definition,
     Expr,
-    GrammarRef,
     JsonExpr,
     LarkGrammar,
     Name,
     NotExpr,
+    Refused,
     RegexExt,
     Regexp,
     Repeated,
     RoleMark,
     SeqExpr,
     SourcePlace,
-    TokenSyntax,
-    Unsupported,
-    WhenExpr,
     walk,
 )
-from grammars.text_grammars.lark.common_terminals import COMMON
 from grammars.text_grammars.lark.graph import components, fixpoint, uses_of
-from grammars.text_grammars.lark.sizes import check_sizes
 from special_tokens.errors import GrammarError, shown
 
 __all__ = [
-    "COMMON",
     "MAX_ATOMS",
     "MAX_BYTES",
     "MAX_DEFINITIONS",
+    "MAX_LEAST_LENGTH",
     "MAX_NESTING",
     "check",
+    "check_length",
     "check_shape",
     "check_size",
     "productive_rules",
@@ -59,6 +56,8 @@ MAX_BYTES = 256 * 1024
 MAX_ATOMS = 20_000
 #: The engine refuses about 30 nested parentheses; those around a single item are dropped when we write the grammar.
 MAX_NESTING = 25
+#: Characters of a lexeme's shortest text: the engine's work at its first byte grows with them (200,000 take 0.3 s).
+MAX_LEAST_LENGTH = 200_000
 
 _LEXEME_ATTRIBUTES = ("lazy", "suffix")
 _HARMLESS_ATTRIBUTES = ("capture",)
@@ -85,19 +84,17 @@ def check_size(text: str) -> None:
         raise GrammarError(f"the grammar has {size} bytes", expected=f"at most {MAX_BYTES}")
 
 
-def check(
-    source: LarkGrammar, *, roles: frozenset[str] = frozenset(), references: frozenset[str] = frozenset()
-) -> None:
+def check(source: LarkGrammar, *, roles: frozenset[str] = frozenset()) -> None:
     """Raise `GrammarError` for the first part that an untrusted grammar must not contain.
 
-    ``roles`` are the ``$ROLE`` marks and ``references`` the ``@names`` that this grammar may use.
+    ``roles`` are the ``$ROLE`` marks that this grammar may use.
     """
     if not source.definitions:
         raise GrammarError("the grammar is empty", expected="a rule called start")
     check_shape(source)
-    for options in source.options:
-        raise _refuse("%llguidance changes the whole plan", options.at)
-    _check_atoms(source, roles, references)
+    for statement in source.refused:
+        raise _refuse(statement.why, statement.at, statement.hint)
+    _check_atoms(source, roles)
     _check_names(source)
     for definition in source.definitions:
         _check_definition(definition)
@@ -105,7 +102,21 @@ def check(
         _check_greedy(ignore.body)
     _check_terminals(source)
     _check_productive(source)
-    check_sizes(source)
+
+
+def check_length(term: Regular, what: str, *, at: SourcePlace = (0, 0), place: str = "") -> None:
+    """Raise `GrammarError` for a lexeme whose shortest text is too long."""
+    least = lengths(term)[0]
+    if least > MAX_LEAST_LENGTH:
+        size = f": {least}" if least < 10**15 else ""
+        raise GrammarError(
+            f"the shortest text of {what} is too long{size}",
+            line=at[0],
+            column=at[1],
+            place=place,
+            expected=f"at most {MAX_LEAST_LENGTH} characters",
+            hint="use fewer or smaller repeats",
+        )
 
 
 def check_shape(source: LarkGrammar) -> None:
@@ -128,15 +139,11 @@ def _refuse(message: str, at: SourcePlace, hint: str = "only a trusted caller ma
     return GrammarError(message, line=at[0], column=at[1], hint=hint)
 
 
-def _check_atoms(source: LarkGrammar, roles: frozenset[str], references: frozenset[str]) -> None:
+def _check_atoms(source: LarkGrammar, roles: frozenset[str]) -> None:
     for expr in source.walk():
         match expr:
-            case TokenSyntax(text=text, at=at):
-                raise _refuse(f"{text} writes a token, not text", at, f'"{text}" in quotes is text')
-            case GrammarRef(name=name, at=at) if name not in references:
-                raise _refuse(f"@{name} references another grammar", at)
-            case Unsupported(what=what, at=at):
-                raise _refuse(f"{what} is not supported", at, "write rules of your own")
+            case Refused(why=why, hint=hint, at=at):
+                raise _refuse(why, at, hint)
             case RoleMark(name=name, at=at) if name not in roles:
                 roles_known = ", ".join(f"${role}" for role in sorted(roles))
                 if not roles_known:
@@ -152,7 +159,7 @@ def _check_atoms(source: LarkGrammar, roles: frozenset[str], references: frozens
 
 def _check_regex(regex: str, flags: str, at: SourcePlace) -> None:
     try:
-        approximate_language(regex, flags)
+        check_length(approximate_language(regex, flags), f"/{regex[:40]}/", at=at)
         language(regex, flags)
     except LooksAround as error:
         raise GrammarError(
@@ -172,14 +179,14 @@ def _check_nesting(body: Expr, at: SourcePlace) -> None:
         expr, depth = stack.pop()
         if depth > MAX_NESTING:
             raise _refuse(f"parentheses are nested more than {MAX_NESTING} deep", at, "name the inner parts")
-        stack.extend((child, depth + (not isinstance(child, WhenExpr))) for child in _children(expr))
+        stack.extend((child, depth + 1) for child in _children(expr))
 
 
 def _children(expr: Expr) -> Iterable[Expr]:
     match expr:
         case SeqExpr(parts=parts) | AltExpr(options=parts) | AndExpr(parts=parts):
             return parts
-        case NotExpr(body=body) | Repeated(body=body) | WhenExpr(body=body):
+        case NotExpr(body=body) | Repeated(body=body):
             return (body,)
     return ()
 
@@ -197,11 +204,6 @@ def _check_names(source: LarkGrammar) -> None:
                 hint += "; give what is imported another name: -> NAME"
             raise _refuse(f"{shown(definition.name)} is defined twice", definition.at, hint)
         defined[definition.name] = definition
-    for imported in source.imports:
-        raise GrammarError(
-            f"there is no {imported.path}.{imported.name}", line=imported.at[0], column=imported.at[1],
-            expected=", ".join(sorted(COMMON)) if imported.path == "common" else "common.NAME",
-        )  # fmt: skip
     if "start" not in defined:
         raise GrammarError("there is no rule called start", expected="start: ...")
     for expr in source.walk():
@@ -209,16 +211,6 @@ def _check_names(source: LarkGrammar) -> None:
             near = difflib.get_close_matches(expr.name, defined, 1)
             raise _refuse(
                 f"{shown(expr.name)} is not defined", expr.at, f"is it {shown(near[0])}?" if near else "add it"
-            )
-    _check_parameters(source)
-
-
-def _check_parameters(source: LarkGrammar) -> None:
-    takes = {definition.name: definition.parameter is not None for definition in source.definitions}
-    for expr in source.walk():
-        if isinstance(expr, Name) and takes.get(expr.name, False) != (expr.argument is not None):
-            raise _refuse(
-                f"{shown(expr.name)} and its definition disagree about a parameter", expr.at, "add or drop it"
             )
 
 
@@ -229,8 +221,8 @@ def _check_definition(definition: Definition) -> None:
     for attribute in definition.attributes:
         _check_attribute(attribute)
     if definition.is_terminal:
-        if definition.attributes or definition.parameter:
-            raise _refuse("a terminal takes no attributes and no parameter", definition.at, "use a lower-case name")
+        if definition.attributes:
+            raise _refuse("a terminal takes no attributes", definition.at, "use a lower-case name")
         _check_lexeme(definition.body, f"the terminal {definition.name}")
     elif any(attribute.name in _LEXEME_ATTRIBUTES for attribute in definition.attributes):
         _check_lexeme(definition.body, f"{definition.name}, which has lazy or suffix,")
@@ -280,8 +272,6 @@ def _check_lexeme(body: Expr, what: str) -> None:
                 raise _refuse(f"{what} contains %json", at, "use it in a rule")
             case RoleMark(at=at):
                 raise _refuse(f"{what} contains a token", at, "use it in a rule")
-            case WhenExpr():
-                raise GrammarError(f"{what} contains a condition", hint="conditions belong to rules with a parameter")
 
 
 # -- terminals and rules as graphs
@@ -327,8 +317,6 @@ def productive_rules(source: LarkGrammar, endless: Container[int] = ()) -> set[s
                 return any(map(has_text, options))
             case Repeated(body=body, least=least):
                 return least == 0 or has_text(body)
-            case WhenExpr(body=body):
-                return has_text(body)
         return True
 
     def holds(name: str) -> bool:

@@ -8,8 +8,8 @@ from typing import Any
 
 from grammars.json_schema.build import DEFAULT_SPELLING, Outcome, Policy, ReportRow, SchemaReport, Spelling, build
 from grammars.regular.languages import Regular
-from grammars.text_grammars.lark.ast import LarkGrammar, SourcePlace
-from grammars.text_grammars.lark.check import check, check_size
+from grammars.text_grammars.lark.ast import LarkGrammar, Name, SourcePlace
+from grammars.text_grammars.lark.check import check, check_length, check_size
 from grammars.text_grammars.lark.endless_lexemes import EndlessLexeme, endless_lexemes
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
 from grammars.text_grammars.lark.lost_texts import LexerWalk
@@ -40,21 +40,18 @@ def client_grammar(
     trusted: bool = False,
     spelling: Spelling = DEFAULT_SPELLING,
     policy: Policy = "warn",
-    references: frozenset[str] = frozenset(),
 ) -> ClientGrammar:
     """Return the grammar of a client's Lark text.
 
     Raises `GrammarError` with line and column for a syntax error, for refused syntax, and for a grammar that can never
-    end.  With ``trusted`` only the syntax is checked and the text is passed on unchanged: token syntax, ``@name`` and
-    ``%llguidance`` included.
+    end.  With ``trusted`` the text is passed on as it is, and the engine alone reads it.
     """
     try:
-        if trusted and isinstance(text, str) and "%lark" in text:
-            return ClientGrammar(text)  # only the engine parses nested grammars
-        source = parse_source(text)
+        _check_text(text)
         if trusted:
             return ClientGrammar(text)
-        check(source, references=references)
+        source = parse_source(text)
+        check(source)
         endless = check_ends(source, has_rows=True)
         schemas = SchemaTexts(spelling, policy)
         lark = write(source, WriteOptions(schemas.text))
@@ -89,11 +86,15 @@ def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[R
         yield ReportRow("", lost.long, Outcome.NARROWED, reason)
 
 
-def parse_source(text: Any) -> LarkGrammar:
-    """Parse a text; only its size is checked."""
+def _check_text(text: Any) -> None:
     if not isinstance(text, str) or not text.strip():
         raise GrammarError("the grammar is empty", expected="Lark text with a rule called start")
     check_size(text)
+
+
+def parse_source(text: Any) -> LarkGrammar:
+    """Parse a text; only its size is checked."""
+    _check_text(text)
     try:
         return parse(text)
     except RecursionError:
@@ -107,6 +108,9 @@ def check_ends(source: LarkGrammar, *, then: Regular | None = None, has_rows: bo
     ``has_rows``, where a report names them, and ignored ones always.  ``then`` is the text after the grammar.
     """
     languages = LexemeLanguages(source)
+    for terminal in source.definitions:
+        if terminal.is_terminal and (term := languages.of(Name(terminal.name))) is not None:
+            check_length(term, f"the terminal {terminal.name}", at=terminal.at)
     for rule in source.definitions:
         language = languages.of(rule.body) if any(a.name == "lazy" for a in rule.attributes) else None
         if language is not None and language.nullable:

@@ -19,7 +19,6 @@ from grammars.text_grammars.lark.ast import (
     Repeated,
     SeqExpr,
     SourcePlace,
-    WhenExpr,
     is_lexeme,
 )
 from grammars.text_grammars.lark.graph import components, fixpoint, reachable_bits, uses_of
@@ -118,8 +117,6 @@ class FollowSets:
                 return any(map(self._is_nullable, options))
             case Repeated(body=body, least=least):
                 return least == 0 or self._is_nullable(body)
-            case WhenExpr(body=body):
-                return self._is_nullable(body)
         return self._may_be_empty(expr)
 
     def _firsts(self) -> dict[str, int]:
@@ -150,7 +147,7 @@ class FollowSets:
             case AltExpr(options=options):
                 for option in options:
                     bits |= self._first_of(option, rules)
-            case Repeated(body=body) | WhenExpr(body=body):
+            case Repeated(body=body):
                 return self._first_of(body, rules)
             case Literal():
                 return 0
@@ -234,5 +231,3 @@ class FollowSets:
             case Repeated(body=body, most=most):
                 again = self._first_of(body) if most != 1 else 0
                 yield from self._parts_of(body, bits | again, ends, is_first, is_later or most != 1)
-            case WhenExpr(body=body):
-                yield from self._parts_of(body, bits, ends, is_first, is_later)

@@ -1,7 +1,7 @@
 """Splits Lark text into tokens by the engine's lexical rules (llguidance 1.9.1); each token has a line and column.
 
-JSON after ``%json`` and ``%regex``, conditions after ``%if`` and counted repeats are one token each, so that one token
-of look-ahead is enough to parse the rest.
+JSON after ``%json`` and ``%regex`` and counted repeats are one token each, so that one token of look-ahead is enough to
+parse the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RULES = (
     ("NEWLINE", r"(?:\r?\n[ \t]*)+"),
     ("WS", r"[ \t\r]+"),
     ("ARROW", r"->"),
-    ("PARAMETER", r"::[ \t]*[a-z0-9_]+(?:\([^()\n]*\))?"),
+    ("PARAMETRIC", r"::|%if\b"),
     ("COLON", r":"),
     ("DOTDOT", r"\.\."),
     ("DOT", r"\."),
@@ -38,7 +38,6 @@ _RULES = (
     ("REGEX_EXT", r"%regex\b"),
     ("OPTIONS", r"%llguidance\b"),
     ("NESTED", r"%lark\b"),
-    ("CONDITION", r"%if\b[A-Za-z0-9_(),:\[\] \t]*"),
     ("TIMES", r"~[ \t]*[0-9]+(?:[ \t]*\.\.[ \t]*[0-9]+)?"),
     ("BRACES", r"\{[ \t]*[0-9]*[ \t]*(?:,[ \t]*[0-9]*[ \t]*)?\}"),
     ("LPAR", r"\("),

@@ -24,24 +24,19 @@ from grammars.text_grammars.lark.ast import (
     CharRange,
     Definition,
     Expr,
-    GrammarRef,
     Ignore,
-    Import,
     JsonExpr,
     LarkGrammar,
     Literal,
     Name,
     NotExpr,
-    Options,
+    Refused,
     RegexExt,
     Regexp,
     Repeated,
     RoleMark,
     SeqExpr,
     SourcePlace,
-    TokenSyntax,
-    Unsupported,
-    WhenExpr,
 )
 from grammars.text_grammars.lark.common_terminals import COMMON
 from grammars.text_grammars.lark.lexer import KINDS, tokens_of
@@ -55,7 +50,7 @@ MAX_COUNT = 1_000_000
 _GRAMMAR = rf"""
 start: (item (NEWLINE item)*)?
 ?item: definition | template | ignore | import_one | import_many | options | override | declare
-definition: (RULE | TERMINAL) PARAMETER? attributes? priority? COLON alternatives
+definition: (RULE | TERMINAL) attributes? priority? COLON alternatives
 priority: DOT NUMBER
 attributes: LBRACKET [attribute (COMMA attribute)*] RBRACKET
 attribute: RULE [EQUALS attribute_value]
@@ -70,7 +65,7 @@ options: OPTIONS
 override: (OVERRIDE | EXTEND) definition
 declare: DECLARE name+
 alternatives: alternative (VBAR alternative)*
-alternative: conjunction [ARROW RULE] [CONDITION]
+alternative: conjunction [ARROW RULE]
 conjunction: sequence (AND sequence)*
 sequence: repeated*
 repeated: prefixed [quantifier]
@@ -82,7 +77,7 @@ prefixed: TILDE prefixed -> negated
      | STRING -> literal
      | STRING DOTDOT STRING -> char_range
      | REGEXP -> regexp
-     | (RULE | TERMINAL) PARAMETER? -> reference
+     | (RULE | TERMINAL) -> reference
      | (RULE | TERMINAL) LBRACE alternatives (COMMA alternatives)* RBRACE -> template
      | TOKEN_SYNTAX -> token_syntax
      | GRAMMAR_REF -> grammar_ref
@@ -115,6 +110,8 @@ def parse(text: str) -> LarkGrammar:
         raise GrammarError(str(error), line=error.line, column=error.column) from None
 
 
+_TRUSTED, _OWN_RULES = "only a trusted caller may write it", "write rules of your own"
+
 #: Expected tokens, as error messages name them.
 _WORDS = {
     "COLON": "':'", "NEWLINE": "a new line", "RPAR": "')'", "RBRACKET": "']'", "RBRACE": "'}'", "RULE": "a rule's name",
@@ -126,7 +123,9 @@ def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
     token = error.token
     waited = [_WORDS[kind] for kind in _WORDS if kind in error.accepts | error.expected]
     hint = ""
-    if token.type == "NEWLINE":
+    if token.type == "PARAMETRIC":
+        hint = "rules with a parameter are for trusted callers"
+    elif token.type == "NEWLINE":
         hint = "a definition continues on the next line only with '|' or inside parentheses"
     elif token.type in ("STRING", "REGEXP") and "COLON" not in error.expected:
         hint = "a definition is NAME: ... on one line, or continues with '|'"
@@ -144,10 +143,11 @@ def _place(token: Token) -> SourcePlace:
     return token.line, token.column
 
 
-def _imported(path: str, name: str, alias: str, at: SourcePlace) -> Import | Definition:
+def _imported(path: str, name: str, alias: str, at: SourcePlace) -> Definition:
     """Return a terminal of ``common`` as if the grammar defined it, so that all analysis knows its language."""
     if path != "common" or name not in COMMON:
-        return Import(path, name, at)
+        expected = ", ".join(sorted(COMMON)) if path == "common" else "common.NAME"
+        raise GrammarError(f"there is no {path}.{name}", line=at[0], column=at[1], expected=expected)
     return Definition(alias, Regexp(COMMON[name], at=at), at=at)
 
 
@@ -163,17 +163,15 @@ class _Values(Transformer):
         return LarkGrammar(
             tuple(item for item in flat if isinstance(item, Definition)),
             tuple(item for item in flat if isinstance(item, Ignore)),
-            tuple(item for item in flat if isinstance(item, Import)),
-            tuple(item for item in flat if isinstance(item, Options)),
+            tuple(item for item in flat if isinstance(item, Refused)),
         )
 
     # -- statements
 
     def definition(self, parts: list[Any]) -> Definition:
         head, *middle, body = [part for part in parts if not _is(part, "COLON")]
-        parameter = next((_after_colons(part) for part in middle if _is(part, "PARAMETER")), None)
         attributes = next((part for part in middle if isinstance(part, tuple)), ())
-        return Definition(head.value, body, attributes, parameter, _place(head))
+        return Definition(head.value, body, attributes, _place(head))
 
     def priority(self, parts: list[Token]) -> Any:
         raise _refused("priorities have no meaning here", parts[0], "terminals are matched greedily, all at once")
@@ -193,17 +191,17 @@ class _Values(Transformer):
     def path(self, parts: list[Any]) -> str:
         return "".join(part.value for part in parts)
 
-    def import_one(self, parts: list[Any]) -> Import | Definition:
+    def import_one(self, parts: list[Any]) -> Definition:
         path, _, name = parts[1].rpartition(".")
         alias = parts[3].value if len(parts) > 3 and parts[3] is not None else name
         return _imported(path, name, alias, _place(parts[0]))
 
-    def import_many(self, parts: list[Any]) -> list[Import | Definition]:
+    def import_many(self, parts: list[Any]) -> list[Definition]:
         names = [part for part in parts[2:] if _is(part, "RULE") or _is(part, "TERMINAL")]
         return [_imported(parts[1], name.value, name.value, _place(parts[0])) for name in names]
 
-    def options(self, parts: list[Token]) -> Options:
-        return Options(parts[0].value, _place(parts[0]))
+    def options(self, parts: list[Token]) -> Refused:
+        return Refused("%llguidance changes the whole plan", _TRUSTED, _place(parts[0]))
 
     def override(self, parts: list[Any]) -> Any:
         raise _refused(f"{parts[0].value} has no meaning here", parts[0], "write the rule once")
@@ -218,8 +216,7 @@ class _Values(Transformer):
         return options[0] if len(options) == 1 else AltExpr(options)
 
     def alternative(self, parts: list[Any]) -> Expr:
-        condition = next((part for part in parts[1:] if _is(part, "CONDITION")), None)
-        return WhenExpr(parts[0], condition.value[3:].strip()) if condition is not None else parts[0]
+        return parts[0]  # type: ignore[no-any-return]  # what follows an arrow names it in lark's tree
 
     def conjunction(self, parts: list[Any]) -> Expr:
         conjuncts = tuple(part for part in parts if not _is(part, "AND"))
@@ -266,8 +263,7 @@ class _Values(Transformer):
         return Regexp(_unescape_slashes(regex), flags, _place(parts[0]))
 
     def reference(self, parts: list[Token]) -> Expr:
-        argument = _after_colons(parts[1]) if len(parts) > 1 else None
-        return Name(parts[0].value, argument, _place(parts[0]))
+        return Name(parts[0].value, _place(parts[0]))
 
     def template(self, parts: list[Any]) -> Any:
         raise _refused(f"the template {parts[0].value} is not supported", parts[0], "write a rule for each use of it")
@@ -276,10 +272,11 @@ class _Values(Transformer):
         role = re.fullmatch(r"<\[\$([A-Z][A-Z_]*)\]>", parts[0].value)
         if role:
             return RoleMark(role[1], _place(parts[0]))
-        return TokenSyntax(parts[0].value, _place(parts[0]))
+        text = parts[0].value
+        return Refused(f"{text} writes a token, not text", f'"{text}" in quotes is text', _place(parts[0]))
 
     def grammar_ref(self, parts: list[Token]) -> Expr:
-        return GrammarRef(parts[0].value[1:], _place(parts[0]))
+        return Refused(f"{parts[0].value} references another grammar", _TRUSTED, _place(parts[0]))
 
     def role(self, parts: list[Token]) -> Expr:
         return RoleMark(parts[0].value[1:], _place(parts[0]))
@@ -291,7 +288,7 @@ class _Values(Transformer):
         return RegexExt(json.dumps(parts[0].value, ensure_ascii=False), _place(parts[0]))
 
     def nested(self, parts: list[Token]) -> Expr:
-        return Unsupported("a nested grammar (%lark)", _place(parts[0]))
+        return Refused("a nested grammar (%lark) is not supported", _OWN_RULES, _place(parts[0]))
 
 
 def _is(part: Any, kind: str) -> bool:
@@ -300,10 +297,6 @@ def _is(part: Any, kind: str) -> bool:
 
 def _refused(message: str, token: Token, hint: str) -> GrammarError:
     return GrammarError(message, line=token.line, column=token.column, hint=hint)
-
-
-def _after_colons(token: Token) -> str:
-    return str(token.value)[2:].strip()
 
 
 def _bounds(token: Token) -> tuple[int, int | None]:

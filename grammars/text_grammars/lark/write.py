@@ -17,7 +17,6 @@ from grammars.text_grammars.lark.ast import (
     CharRange,
     Definition,
     Expr,
-    GrammarRef,
     JsonExpr,
     LarkGrammar,
     Literal,
@@ -29,20 +28,13 @@ from grammars.text_grammars.lark.ast import (
     RoleMark,
     SeqExpr,
     SourcePlace,
-    TokenSyntax,
-    Unsupported,
-    WhenExpr,
     is_lexeme,
 )
 from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.tree.quantifier import quantifier
 from grammars.tree.render import quote, quote_regex
-from special_tokens.errors import GrammarError
 
-__all__ = ["REFERENCE_MARK", "WriteOptions", "write"]
-
-#: Written before and after the name of another grammar, which the renderer replaces by the grammar's new name.
-REFERENCE_MARK = "\ue000"
+__all__ = ["WriteOptions", "write"]
 
 _ALT, _SEQ, _ATOM = 0, 1, 2
 
@@ -96,7 +88,7 @@ class _LarkWriter:
         return f"({' | '.join(names)})*" if names else ""
 
     def definition(self, definition: Definition) -> str:
-        head = self.name(definition.name) + (f"::{definition.parameter}" if definition.parameter else "")
+        head = self.name(definition.name)
         attributes = _lexeme_attributes(definition)
         if attributes:
             shown = ", ".join(
@@ -120,23 +112,19 @@ class _LarkWriter:
     def bare(self, expr: Expr, tight: int, *, lexeme: bool) -> str:
         match expr:
             case Literal(text=text, ignore_case=ignore_case):
-                return quote(text, ignore_case=ignore_case).replace(REFERENCE_MARK, "\\ue000")
+                return quote(text, ignore_case=ignore_case)
             case CharRange(first=first, last=last):
                 return f"{quote(first)}..{quote(last)}"
             case Regexp(regex=regex, flags=flags):
-                return quote_regex(regex).replace(REFERENCE_MARK, r"\x{e000}") + flags
-            case Name(name=name, argument=argument):
-                return self.name(name) if argument is None else f"{self.name(name)}::{argument}"
-            case TokenSyntax(text=text):
-                return text
-            case GrammarRef(name=name):
-                return f"@{REFERENCE_MARK}{name}{REFERENCE_MARK}"
+                return quote_regex(regex) + flags
+            case Name(name=name):
+                return self.name(name)
             case RoleMark(name=name):
                 return self.writing.roles[name]
             case JsonExpr(json=text):
                 return self.writing.schema(json.loads(text))
             case RegexExt(json=text):
-                return "%regex " + text.replace("\x7f", "\\u007f").replace(REFERENCE_MARK, "\\ue000")
+                return "%regex " + text.replace("\x7f", "\\u007f")
             case SeqExpr(parts=()):
                 return '""'
             case SeqExpr(parts=parts):
@@ -156,10 +144,6 @@ class _LarkWriter:
                 if isinstance(body, Repeated):
                     inner = f"({inner})"
                 return inner + quantifier(least, most)
-            case WhenExpr(body=body, condition=condition):
-                return f"{self.expr(body, _SEQ, lexeme=lexeme)} %if {condition}"
-            case Unsupported(what=what, at=at):
-                raise GrammarError(f"{what} is not supported", line=at[0], column=at[1])
         raise TypeError(f"not an expression: {expr!r}")
 
     def _without(self, expr: NotExpr) -> str:

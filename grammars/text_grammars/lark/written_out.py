@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from grammars.limits.work import TooMuch
-from grammars.text_grammars.lark.ast import AltExpr, Expr, LarkGrammar, Name, Repeated, SeqExpr, WhenExpr
+from grammars.text_grammars.lark.ast import AltExpr, Expr, LarkGrammar, Name, Repeated, SeqExpr
 from grammars.text_grammars.lark.graph import components, uses_of
 
 __all__ = ["written_out"]
@@ -53,7 +53,7 @@ def _written_out(source: LarkGrammar, unrolled: bool) -> LarkGrammar:
             case Repeated(body=body, least=least, most=most) if max(least, most or 0) <= _MOST_COPIES:
                 more = [None] if most is None else [1] * (most - least)
                 return SeqExpr((*(again(body) for _ in range(least)), *(Repeated(again(body), 0, n) for n in more)))
-            case Repeated(body=body) | WhenExpr(body=body):
+            case Repeated(body=body):
                 return replace(expr, body=again(body))
         return replace(expr)
 

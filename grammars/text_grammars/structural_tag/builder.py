@@ -11,8 +11,9 @@ from grammars.json_schema.build import Policy, ReportRow, Spelling, build
 from grammars.regular.languages import alt as regular_alt
 from grammars.regular.languages import text as regular_text
 from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import approximate_language
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
-from grammars.text_grammars.lark.sizes import check_pattern
+from grammars.text_grammars.lark.check import MAX_LEAST_LENGTH, check_length
 from grammars.text_grammars.structural_tag.free_text import (
     alternatives,
     begins_like_number,
@@ -20,12 +21,10 @@ from grammars.text_grammars.structural_tag.free_text import (
     end_text,
     ends_with_free_text,
     firing_triggers,
-    json_then,
     literal_prefix,
     may_be_number,
     may_begin_like_number,
     merge_lexemes,
-    number_before_literal,
     without_prefix,
 )
 from grammars.text_grammars.structural_tag.values import (
@@ -55,7 +54,6 @@ from grammars.tree.nodes import (
     Tokens,
     Until,
     alt,
-    is_terminal,
     opt,
     repeat,
     seq,
@@ -63,40 +61,36 @@ from grammars.tree.nodes import (
 )
 from special_tokens.errors import GrammarError, SchemaError, shown
 
-__all__ = ["ANY", "FormatEnd", "Makers", "TagBuilder"]
+__all__ = ["FORMATS", "TagBuilder"]
 
 #: Any text.
 ANY = Pattern("(?s:.*)")
 _BOUNDS = {"optional": (0, 1), "plus": (1, None), "star": (0, None)}
 #: The end of a format: any of some texts, one token, or none.
 FormatEnd: TypeAlias = tuple[str, ...] | Tokens | None
-#: Format type -> its method, and the keys that it accepts.
-Makers: TypeAlias = Mapping[
-    str, tuple[Callable[["TagBuilder", Mapping[str, Any], FormatEnd, str], Node], frozenset[str]]
-]
 
 
 @dataclass
 class TagBuilder:
-    """Builds one structural tag; ``makers`` is the table of formats, ``rows`` collects the report of its schemas."""
+    """Builds one structural tag; ``rows`` collects the report of its schemas."""
 
     markers: Markers | None
     trusted: bool
     spelling: Spelling
     policy: Policy
-    makers: Makers
     rows: list[ReportRow] = field(default_factory=list)
     depth: int = 0
+    times: int = 1  #: how often what is being built is repeated at least
 
     def build(self, spec: Any, end: FormatEnd, place: str) -> Node:
         """Return the format followed by ``end``; free text needs it to know where it ends."""
         body = read_object(spec, place)
         kind = body.get("type")
-        if not isinstance(kind, str) or kind not in self.makers:
+        if not isinstance(kind, str) or kind not in FORMATS:
             raise GrammarError(
-                f"unknown format {shown(kind)}", place=f"{place}.type", expected=", ".join(sorted(self.makers))
+                f"unknown format {shown(kind)}", place=f"{place}.type", expected=", ".join(sorted(FORMATS))
             )
-        make, keys = self.makers[kind]
+        make, keys = FORMATS[kind]
         only_keys(body, {"type", *keys}, place)
         self.depth += 1
         if self.depth > 60:
@@ -126,10 +120,8 @@ class TagBuilder:
             error.place = f"{place}.json_schema{error.pointer}"
             raise
         self.rows += built.report.rows
-        if isinstance(end, tuple) and any(map(begins_like_number, end)):
-            after = self._one_of(end)
-            if is_terminal(after):
-                return Rule("payload", json_then(built.node, after))
+        if isinstance(end, tuple) and any(map(begins_like_number, end)) and may_be_number(built.node):
+            raise _number_goes_on(place)
         return self.with_end(Rule("payload", built.node), end)
 
     def grammar(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -140,7 +132,7 @@ class TagBuilder:
     def regex(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         text = read_string(body, "pattern", place)
         try:
-            check_pattern(text, place=f"{place}.pattern")
+            check_length(approximate_language(text), "the pattern", place=f"{place}.pattern")
         except InvalidRegex as error:
             at = f"{place}.pattern"
             raise GrammarError(str(error), line=1, column=error.at + 1, place=at, expected="a regex of Rust") from None
@@ -177,21 +169,14 @@ class TagBuilder:
                 element, skip = without_prefix(element, skip), None
             if i + 1 == len(elements):
                 parts.append(self.build(element, end, at))
-            elif ends_with_free_text(element) or number_before_literal(element, elements[i + 1]):
+            elif ends_with_free_text(element):
                 skip = literal_prefix(elements[i + 1], at)
                 parts.append(self.build(element, (skip,), at))
             else:
                 parts.append(self.build(element, None, at))
-                if (
-                    may_begin_like_number(elements[i + 1])
-                    and element["type"] == "json_schema"
-                    and may_be_number(parts[-1])
-                ):
-                    raise GrammarError(
-                        "what follows a JSON number may begin like more of the number",
-                        place=f"{place}.elements[{i + 1}]",
-                        hint="begin it with another text, or write one sequence for each option",
-                    )
+                is_json = element["type"] == "json_schema"
+                if is_json and may_begin_like_number(elements[i + 1]) and may_be_number(parts[-1]):
+                    raise _number_goes_on(f"{place}.elements[{i + 1}]")
         return merge_lexemes(parts)
 
     def options(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -212,7 +197,12 @@ class TagBuilder:
             raise GrammarError(
                 "free text cannot be repeated: nothing would end it", place=f"{place}.content", hint="put it into a tag"
             )
+        times, self.times = self.times, self.times * (least or 1)
+        if self.times > MAX_LEAST_LENGTH:
+            raise GrammarError(f"the shortest text repeats {self.times} times", place=place,
+                               expected=f"at most {MAX_LEAST_LENGTH}", hint="use fewer or smaller repeats")  # fmt: skip
         inner = self.build(body.get("content"), None, f"{place}.content")
+        self.times = times
         return self.with_end(repeat(inner, least or 0, most), end)
 
     # -- tags
@@ -222,20 +212,12 @@ class TagBuilder:
 
     def tag_after(self, body: Mapping[str, Any], written: str, end: FormatEnd, place: str) -> Node:
         """Return a tag whose prefix ``written`` has been written already."""
-        begin = body.get("begin")
-        if isinstance(begin, Mapping):
-            opening = self.build(begin, None, f"{place}.begin")
-        else:
-            opening = self._text(read_string(body, "begin", place)[len(written) :])
+        opening = self._text(read_string(body, "begin", place)[len(written) :])
         content = self.build(body.get("content"), self._end_of(body, place), f"{place}.content")
         return self.with_end(merge_lexemes([opening, content]), end)
 
     def _end_of(self, body: Mapping[str, Any], place: str) -> FormatEnd:
         end = body.get("end")
-        if isinstance(end, Mapping):
-            node = self.build(end, None, f"{place}.end")
-            assert isinstance(node, Tokens)
-            return node
         texts = read_strings([end] if isinstance(end, str) else end, f"{place}.end")
         if not texts:
             raise GrammarError("the tag has no end", place=f"{place}.end", expected="a text, or a list of texts")
@@ -331,3 +313,34 @@ class TagBuilder:
 
     def _one_of(self, texts: Sequence[str]) -> Node:
         return alternatives([self._text(text) for text in texts])
+
+
+def _number_goes_on(place: str) -> GrammarError:
+    return GrammarError(
+        "what follows a JSON number may begin like more of the number",
+        place=place,
+        hint="begin it with another text, or write one sequence for each option",
+    )
+
+
+#: Format type -> its method, and the keys that it accepts.
+FORMATS: Mapping[str, tuple[Callable[[TagBuilder, Mapping[str, Any], FormatEnd, str], Node], frozenset[str]]] = {
+    kind: (maker, frozenset(keys.split()))
+    for kind, maker, keys in (
+        ("const_string", TagBuilder.const_string, "value"),
+        ("json_schema", TagBuilder.json_schema, "json_schema style any_order"),
+        ("grammar", TagBuilder.grammar, "grammar"),
+        ("regex", TagBuilder.regex, "pattern"),
+        ("any_text", TagBuilder.any_text, "excludes max_chars max_tokens"),
+        ("sequence", TagBuilder.sequence, "elements"),
+        ("or", TagBuilder.options, "elements"),
+        ("optional", TagBuilder.repeated, "content"),
+        ("plus", TagBuilder.repeated, "content"),
+        ("star", TagBuilder.repeated, "content"),
+        ("repeat", TagBuilder.repeated, "content min max"),
+        ("tag", TagBuilder.tag, "begin content end"),
+        ("triggered_tags", TagBuilder.triggered_tags, "triggers tags at_least_one stop_after_first excludes"),
+        ("tags_with_separator", TagBuilder.tags_with_separator, "tags separator at_least_one stop_after_first"),
+        ("dispatch", TagBuilder.dispatch, "rules loop excludes"),
+    )
+}

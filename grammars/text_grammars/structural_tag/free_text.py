@@ -34,12 +34,10 @@ __all__ = [
     "end_text",
     "ends_with_free_text",
     "firing_triggers",
-    "json_then",
     "literal_prefix",
     "may_be_number",
     "may_begin_like_number",
     "merge_lexemes",
-    "number_before_literal",
     "without_prefix",
 ]  # fmt: skip
 
@@ -64,14 +62,6 @@ def literal_prefix(spec: Any, place: str) -> str:
             "free text can only be followed by a literal or a tag", place=place, hint="put it into a tag of its own"
         )
     return text
-
-
-def number_before_literal(spec: Any, following: Any) -> bool:
-    """Whether ``spec`` is a JSON value and ``following`` begins with a literal that may continue a number."""
-    if not (isinstance(spec, Mapping) and isinstance(following, Mapping) and spec.get("type") == "json_schema"):
-        return False
-    text = following.get({"const_string": "value", "tag": "begin"}.get(str(following.get("type")), ""))
-    return isinstance(text, str) and begins_like_number(text)
 
 
 def without_prefix(spec: Mapping[str, Any], text: str) -> Mapping[str, Any]:
@@ -140,8 +130,10 @@ _IN_NUMBERS = "0123456789.eE"
 
 
 def may_begin_like_number(spec: Any) -> bool:
-    """Whether a text of ``spec``, which is a regex or a choice of formats, may begin like more of a JSON number."""
+    """Whether a text of ``spec``, a literal, a tag, a regex or a choice of these, may go on with a JSON number."""
     match spec:
+        case {"type": "const_string", "value": str(text)} | {"type": "tag", "begin": str(text)}:
+            return begins_like_number(text)
         case {"type": "regex", "pattern": str(pattern)}:
             try:
                 language = approximate_language(pattern)
@@ -149,10 +141,7 @@ def may_begin_like_number(spec: Any) -> bool:
                 return False  # refused where it is built
             return not all(surely_empty(derive(language, ord(c))) for c in _IN_NUMBERS)
         case {"type": "or", "elements": [*options]}:
-            return any(
-                may_begin_like_number(option) or number_before_literal({"type": "json_schema"}, option)
-                for option in options
-            )
+            return any(map(may_begin_like_number, options))
     return False
 
 
@@ -170,23 +159,3 @@ def may_be_number(node: Node, rules: Mapping[str, RuleDef] | None = None) -> boo
         case Alt(options=options):
             return any(may_be_number(option, rules) for option in options)
     return False
-
-
-def json_then(node: Node, after: Node, rules: Mapping[str, RuleDef] | None = None) -> Node:
-    """Return the JSON value ``node`` followed by the literal ``after``, which may begin like more of a number.
-
-    Both are one lexeme, which ends where ``after`` does: of two the first would take what the second begins with.
-    Arrays and objects end by themselves.
-    """
-    if is_terminal(node):
-        return Lexeme("PART", seq(node, after))
-    match node:
-        case Rule(body=body):
-            return json_then(body, after, rules)
-        case Group(name=name, start=start, rules=inner_rules):
-            return Group(name, json_then(start, after, inner_rules), inner_rules)
-        case Ref(name=name) if rules and name in rules:
-            return json_then(rules[name].body, after, {key: rules[key] for key in rules if key != name})
-        case Alt(options=options):
-            return alternatives([json_then(option, after, rules) for option in options])
-    return seq(node, after)

@@ -25,7 +25,7 @@ from guided.rows.making import make_row
 from guided.rows.sequence import OnError, check_on_error
 from guided.state.entry import FRESH, Begin, begin_of
 from guided.state.state import GuidanceState
-from guided.stops.automaton import compile_stops
+from guided.stops.request import check_stops
 from special_tokens.errors import GuidanceError, PlanError, RequestError, shown
 
 __all__ = ["generate_kwargs", "parsed_answer", "read_messages"]
@@ -118,7 +118,7 @@ def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: _Row
     if isinstance(plan, Plan):
         engine.matcher(plan)  # refuses a plan of another vocabulary now
     else:
-        compile_stops(plan, engine)  # refuses stops that can never match now
+        check_stops(plan, engine.tokens)
 
     def make(prompt: int, number: int, ids: Sequence[int]) -> Row | None:
         begin = begin_of(plan, ids, engine) if isinstance(plan, Plan) else FRESH

@@ -76,9 +76,10 @@ class GuidanceProcessor(_OfSession, LogitsProcessor):
             if not session.read(input_ids, scores.shape[-1]):
                 return scores
             if not scores.is_cpu:
-                link = session.link(scores.device)  # first: masks are written into its memory
                 masks = session.masks()
-                out = link.apply(scores, masks, session.is_done() if len(masks) < len(session.rows) else ())
+                out = session.link(scores.device).apply(
+                    scores, masks, session.is_done() if len(masks) < len(session.rows) else ()
+                )
                 return narrow(session.rows, out) if session.has_budgets else out
             masks = session.masks()
             if not masks:

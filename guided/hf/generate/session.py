@@ -17,7 +17,7 @@ from guided.bitmask import from_ids, num_words
 from guided.engine.engine import Engine
 from guided.hf.generate.new_call import Shown, at_once, is_new_call
 from guided.hf.generate.prompts import Ids, Prompts
-from guided.hf.masks.accelerator import DeviceLink, Seen
+from guided.hf.masks.accelerator import OVERRIDDEN, RESCUED, TOKEN, UNSOUND, DeviceLink, Seen
 from guided.hf.masks.apply import RowMask
 from guided.hf.masks.cpu import HostLink
 from guided.hf.masks.logits_check import not_numbers
@@ -170,32 +170,39 @@ class Session:
         return Shown(self._ids, self.prompt_len, self._settled, is_asked, self.expand)
 
     def _newest(self, input_ids: torch.Tensor | None = None) -> list[int] | None:
-        """Wait for the tokens ``[rows]`` that are being copied from the device; rows whose scores were NaN fail."""
-        sent = self._link.newest(input_ids) if self._link is not None else None
-        if sent is None:
+        """Wait for the tokens ``[rows]`` that are being copied from the device, and note the effects of the masks."""
+        marked = self._link.newest(input_ids) if self._link is not None else None
+        if marked is None:
             return None
-        tokens, unsound = sent
-        if unsound:
-            self._fail_unsound(unsound)
-        return tokens
+        self._note_effects(marked)
+        return [number & TOKEN for number in marked]
 
     def _on_host(self, input_ids: torch.Tensor) -> Ids:
-        """Return ``input_ids`` on the host; rows whose scores were NaN fail, found by the same copy."""
-        unsound = self._link.take_unsound() if self._link is not None else None
-        if unsound is None:
+        """Return ``input_ids`` on the host; effects of the masks that were not noted yet are found by the same copy."""
+        effects = self._link.take_effects() if self._link is not None else None
+        if effects is None:
             return _on_host(input_ids)
-        if len(unsound) != len(input_ids):
-            self._fail_unsound(unsound.tolist())
+        if len(effects) != len(input_ids):
+            self._note_effects(effects.tolist())
             return _on_host(input_ids)
-        ids = _on_host(torch.cat([input_ids, unsound[:, None].to(input_ids.dtype)], dim=-1))
-        self._fail_unsound(ids[:, -1].tolist())
+        ids = _on_host(torch.cat([input_ids, effects[:, None]], dim=-1))
+        self._note_effects(ids[:, -1].tolist())
         return ids[:, :-1]
 
-    def _fail_unsound(self, unsound: Sequence[int]) -> None:
-        """End the rows whose scores were NaN before the token that was chosen from them counts."""
-        for row, flag in zip(self._rows, unsound, strict=True):
-            if flag and isinstance(row, RowSequence):
+    def _note_effects(self, marked: Sequence[int]) -> None:
+        """Count what the last masks did on the device, see `DeviceLink.mark`.
+
+        Rows whose scores were NaN end before the token that was chosen from them counts.
+        """
+        assert self._link is not None
+        for row, effects, is_guided in zip(self._rows, marked, self._link.is_guided, strict=True):
+            if not is_guided or not isinstance(row, RowSequence):
+                continue
+            if effects & UNSOUND:
                 row.fail(not_numbers(f"row {row.row}"))
+            else:
+                row.overridden += bool(effects & OVERRIDDEN)
+                row.rescued += bool(effects & RESCUED)
 
     def _extend(self, tokens: list[int]) -> None:
         """Let every row read its next token."""
@@ -246,15 +253,10 @@ class Session:
 
     def _move(self, histories: list[list[int]]) -> None:
         """The general case: rows permuted, copied or taken back."""
-        expand, parents = self.expand, list(range(self._num_rows))
         for p, tracker in enumerate(self._trackers):
             if tracker is not None:
-                first = p * expand
-                moved = tracker.sync(histories[first : first + expand])
-                parents[first : first + expand] = [first + parent for parent in moved]
+                tracker.sync(histories[p * self.expand : (p + 1) * self.expand])
         self._line_up()
-        if self._link is not None:
-            self._link.permute(parents)
 
     # -- masks and ends
 
@@ -295,9 +297,6 @@ class Session:
         if self._link is None or self._link.device != device:
             most = max((len(row.plan.end_ids()) for row in self._rows if isinstance(row, RowSequence)), default=0)
             self._link = DeviceLink(device, self._num_rows, num_words(self.engine.vocab_size), max(1, most))
-            for r, row in enumerate(self._rows):
-                if isinstance(row, RowSequence):
-                    self._link.lend(r, row.state)
         return self._link
 
     def ended(self, input_ids: torch.Tensor) -> torch.Tensor:
@@ -358,18 +357,15 @@ class Session:
     # -- afterwards
 
     def settle(self) -> None:
-        """Wait for the last tokens and the counters that are being copied from the device, and read them."""
+        """Wait for the last tokens, and what is known of them, that are being copied from the device, and read them."""
         if self._link is None:
             return
         newest = self._newest()
-        unsound = self._link.take_unsound()
-        if unsound is not None:
-            self._fail_unsound(unsound.tolist())
+        effects = self._link.take_effects()
+        if effects is not None:
+            self._note_effects(effects.tolist())
         if newest is not None:
             self._extend(newest)
-        for row, overridden, rescued in zip(self._rows, *self._link.counts(), strict=True):
-            if row is not None:
-                row.overridden, row.rescued = overridden, rescued
 
     def rows_at(self, generated: Sequence[Sequence[int]]) -> list[Row | None]:
         """Return the rows that wrote ``generated``, the tokens after each prompt.

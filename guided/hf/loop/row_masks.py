@@ -28,7 +28,7 @@ class RowMasks:
         self._device = device
         self._host = HostLink() if device.type == "cpu" else None
         self._link: DeviceLink | None = None
-        self._rows: Sequence[RowAnswer | None] = ()  # those of the link
+        self._shape = (0, 0)  # rows of the link, and the most ends of one
         self._masks: list[RowMask] = []
 
     def apply(self, scores: torch.Tensor, rows: Sequence[RowAnswer | None], *, in_place: bool) -> torch.Tensor:
@@ -36,7 +36,6 @@ class RowMasks:
 
         With ``in_place`` the masks are written into the scores themselves.
         """
-        link = self._link_of(rows) if self._host is None else None
         self._masks = []
         for i, row in enumerate(rows):
             mask = row.token_mask() if row is not None else None
@@ -46,20 +45,13 @@ class RowMasks:
             return scores
         if self._host is not None:
             return self._host.apply(scores, self._masks, in_place=in_place)
-        assert link is not None
-        return link.apply(scores, self._masks, [False] * len(rows))
-
-    def _link_of(self, rows: Sequence[RowAnswer | None]) -> DeviceLink | None:
-        """Return the link of these very rows, into whose memory their masks are written; None if none is guided."""
-        if rows != self._rows:
-            guided = {i: row.sequence for i, row in enumerate(rows) if row and isinstance(row.sequence, RowSequence)}
-            self._rows, self._link = list(rows), None
-            if guided:
-                most = max(len(sequence.plan.end_ids()) for sequence in guided.values())
-                self._link = DeviceLink(self._device, len(rows), num_words(self._engine.vocab_size), max(1, most))
-                for i, sequence in guided.items():
-                    self._link.lend(i, sequence.state)
-        return self._link
+        shape = len(rows), max(1, *(len(mask.ends) for mask in self._masks))
+        if self._link is None or shape[0] != self._shape[0] or shape[1] > self._shape[1]:
+            self._link, self._shape = (
+                DeviceLink(self._device, shape[0], num_words(self._engine.vocab_size), shape[1]),
+                shape,
+            )
+        return self._link.apply(scores, self._masks, [False] * len(rows))
 
     def mark(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return ``tokens`` int64 ``[rows]`` with the effects of the last masks that are on the device, for `count`."""

@@ -67,8 +67,7 @@ class Constraint:
 
 OPTIONS = ["yes", "no", 'maybe "so"']
 GRAMMARS = [
-    {"lark_grammar": 'start: "<v>" @n "</v>"'},
-    {"name": "n", "json_schema": {"type": "integer"}},
+    {"lark_grammar": 'start: "<v>" %json {"type": "integer"} "</v>"'},
 ]
 CONSTRAINTS = {
     "none": Constraint(None, "Hello <b>, 你好 {\"a\"}", lambda text: True),

@@ -19,7 +19,8 @@ from grammars.tools.normalise import MAX_TOOLS, normal_tools
 from grammars.values.tool import Tool
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.output.message import MessageBuilder, Usage
+from guided.output.message import Usage
+from guided.output.message_builder import MessageBuilder
 from guided.output.parser import OutputParser
 from special_tokens.errors import GrammarError, ToolError
 from tests.cases import costly

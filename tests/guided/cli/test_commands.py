@@ -166,19 +166,6 @@ def test_generate_shows_the_log_probabilities_that_were_asked_for(run: Any) -> N
     assert "model's own" not in run("generate", "Hi", "-t", 0, "-n", 2).output
 
 
-def test_check_refuses_a_stop_that_a_plan_would() -> None:
-    from guided.embedded import model_folder
-    from guided.hf.model.vocabulary import context_of
-    from guided.inspect.check import check_request
-    from special_tokens.errors import RequestError
-
-    context = context_of(model_folder())
-    engine, format = context.engine, context.format
-    body = {"messages": [{"role": "user", "content": "x"}], "stop": "\x04"}
-    with pytest.raises(RequestError, match=r"stop\[0\]: .*no token holds the bytes 04"):
-        check_request(body, tokens=engine.tokens, format=format, engine=engine)
-
-
 def test_tokens_reads_a_tokenizers_config_alone(run: Any, tmp_path: Path) -> None:
     added = {"5": {"content": "<|stop|>", "special": True}, "6": {"content": "<think>"}}
     config = {"added_tokens_decoder": added, "eos_token": "<|stop|>", "chat_template": "{{ messages }}"}

@@ -182,15 +182,10 @@ def test_what_would_not_be_compiled_before_the_deadline_is_not_begun(
     assert not compile_grammar(engine.ll_tokenizer, 'start: "a"').is_error()
 
 
-def test_a_clients_grammar_that_would_hang_is_refused_with_its_limit(engine: Engine) -> None:
-    plan = plan_of(engine, response_format=Lark(HANGS))
+@pytest.mark.parametrize("given", [Lark(HANGS), JsonSchema(SCHEMA)], ids=["grammar", "schema"])
+def test_a_format_that_would_hang_is_refused_with_its_limit(engine: Engine, given: Lark | JsonSchema) -> None:
+    plan = plan_of(engine, response_format=given)
     with pytest.raises(LimitExceeded, match=r"^response_format: .*limits of a trial"):
-        GuidanceState(plan, engine)
-
-
-def test_a_schema_that_would_hang_is_refused_with_its_place(engine: Engine) -> None:
-    plan = plan_of(engine, response_format=JsonSchema(SCHEMA))
-    with pytest.raises(LimitExceeded, match=r"^response_format/properties/s/allOf/4: .*limits of a trial"):
         GuidanceState(plan, engine)
 
 

@@ -31,7 +31,8 @@ from guided.hf.loop.recorder import Recorder
 from guided.hf.masks.cpu import HostLink
 from guided.landing.control import LandingControl
 from guided.landing.landing import LandingSearch
-from guided.output.message import Message, MessageBuilder
+from guided.output.message import Message
+from guided.output.message_builder import MessageBuilder
 from guided.output.parser import OutputParser
 from guided.rows.answer import RowAnswer
 from guided.rows.reader import AnswerReader
@@ -478,8 +479,8 @@ MAKING: list[tuple[Any, str, str]] = [
     (GuidanceState, "__init__", "texts"),
     (RecoveringMatcher, "__init__", "texts"),
     (SequenceWatcher, "of", "distinct"),
-    (guided.rows.sequence, "compile_stops", "stopped"),
-    (guided.rows.unguided, "compile_stops", "stops alone"),
+    (guided.rows.sequence, "CompiledStops", "stopped"),
+    (guided.rows.unguided, "CompiledStops", "stops alone"),
     (OutputParser, "__init__", "texts"),
 ]
 

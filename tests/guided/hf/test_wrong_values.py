@@ -20,7 +20,6 @@ from guided.rows.answer import read_answer
 from special_tokens.errors import (
     GuidanceError,
     GuidedError,
-    LimitExceeded,
     ModelError,
     PlanError,
     RequestError,
@@ -264,14 +263,3 @@ def test_a_broken_model_folder_is_a_model_error(tmp_path: Path, config: str) -> 
     (tmp_path / "tokenizer.json").write_text('{"model": 3}')
     with pytest.raises(ModelError, match="model: cannot load"):
         guided.Guide.from_pretrained(tmp_path)
-
-
-def test_an_error_of_the_engine_still_ends_the_row(tiny_guide: Guide, monkeypatch: pytest.MonkeyPatch) -> None:
-    from guided.state.state import GuidanceState
-
-    def broken(state: GuidanceState) -> Any:
-        raise LimitExceeded("injected")
-
-    monkeypatch.setattr(GuidanceState, "token_mask", broken)
-    (message,) = tiny_guide.generate(["hi"], [tiny_guide.plan(response_format=Choice(["a"]))], on_error="end")
-    assert message.finish_reason == "error"

@@ -95,9 +95,6 @@ RESPONSES: dict[str, Any] = {
     "lark, after a lazy rule": _lark("start: t v\nt[lazy]: /(.|\\n)*<\\/end>/\nv: JSON", LONG),
     "lark, after a regex": _lark("start: /[^<]*<\\/end>/ JSON", MANY),
     "llguidance": Llguidance({"grammars": [{"json_schema": MANY}]}),
-    "llguidance, named": Llguidance(
-        {"grammars": [{"lark_grammar": 'start: "<a>" @j "</a>"'}, {"name": "j", "json_schema": EMAIL}]}
-    ),
 }
 
 
@@ -236,9 +233,8 @@ def test_sources_that_nest_deeply_are_read_once() -> None:
     assert PlacedSchema("", LONG) in placed_schemas("structural_tag", json.dumps(tag))
     chain = "\n".join(f"r{i}: r{i + 1}" for i in range(1_500))
     assert placed_schemas("lark", f"start: r0\n{chain}\nr1500: %json {{}}") in ((), (PlacedSchema("", {}),))
-    entries = [{"name": f"g{i}", "lark_grammar": f'start: "a" @g{i + 1} | "b" @g{i + 2}'} for i in range(60)]
-    entries += [{"name": name, "json_schema": {}} for name in ("g60", "g61")]
-    found = placed_schemas("llguidance", json.dumps({"grammars": entries}))
+    rules = "\n".join(f'r{i}: "a" r{i + 1} | "b" r{i + 2}' for i in range(60))
+    found = placed_schemas("lark", f"start: r0\n{rules}\nr60: %json {{}}\nr61: %json {{}}")
     assert {part.opening for part in found} == {"a", "b"}
 
 

@@ -22,7 +22,8 @@ from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import engine_for
-from guided.output.message import Message, MessageBuilder, Usage
+from guided.output.message import Message, Usage
+from guided.output.message_builder import MessageBuilder
 from guided.output.parser import ContentDelta, OutputParser, UnfinishedMarkup
 from guided.rows.answer import RowAnswer, read_answer
 from tests.guided.output.test_parser import TOOLS, plan_of, tokens_of

@@ -14,7 +14,8 @@ from grammars.plan.plan import Plan, Stops
 from grammars.prompt.messages import messages_for
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.output.message import Message, MessageBuilder, ToolCall, Usage
+from guided.output.message import Message, ToolCall, Usage
+from guided.output.message_builder import MessageBuilder
 from guided.output.parser import OutputParser
 from guided.rows.answer import read_answer
 from special_tokens.errors import AnswerError, GuidedError, MatcherFailed, ParseError, ToolError

@@ -15,7 +15,8 @@ from grammars.values.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from guided.bitmask import allocate_bitmask, is_allowed
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.output.message import Message, MessageBuilder, Usage
+from guided.output.message import Message, Usage
+from guided.output.message_builder import MessageBuilder
 from guided.output.parser import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
 from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState

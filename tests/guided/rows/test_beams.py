@@ -81,7 +81,7 @@ def test_one_fork_per_copy_and_no_replay(engine: Engine, monkeypatch: pytest.Mon
     tracker = BeamTracker([RowSequence(plan, engine, row=i) for i in range(3)])
     tracker.sync([[a], [b], [c]])
     rows = list(tracker.rows)
-    assert tracker.sync([[b, a], [b, b], [a, c]]) == [1, 1, 0]
+    tracker.sync([[b, a], [b, b], [a, c]])
     assert tracker.rows[1] is rows[1]  # who may stay does
     assert tracker.rows[2] is rows[0]
     assert tracker.rows[0] not in rows

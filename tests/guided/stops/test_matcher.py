@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import re
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -17,13 +15,11 @@ from hypothesis import strategies as st
 from grammars.plan.plan import Stops
 from guided.engine.engine import Engine
 from guided.output.stop_parser import PlainParser, StopAwareParser
-from guided.stops.automaton import StopAutomaton, compile_stops
+from guided.stops.compiled import CompiledStops
 from guided.stops.incremental_regex import compile_pattern
-from guided.stops.matcher import StopHit, StopMatcher, truncate
+from guided.stops.matcher import StopHit, StopMatcher
 from guided.stops.request import check_stops, stops_of
-from guided.stops.vocabulary import check_writable_stops
 from special_tokens.errors import GrammarError, GuidanceError, RequestError
-from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 
 @dataclass
@@ -49,7 +45,7 @@ class Vocabulary:
 
 def matcher_of(stops: Stops, pieces: Sequence[bytes]) -> tuple[StopMatcher, list[int], Any]:
     vocabulary: Any = Vocabulary(pieces)
-    return StopMatcher(StopAutomaton(stops, vocabulary)), vocabulary.encode(pieces), vocabulary
+    return StopMatcher(CompiledStops(stops, vocabulary)), vocabulary.encode(pieces), vocabulary
 
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
@@ -121,11 +117,11 @@ def test_rollback_is_as_if_never_read(
         matcher.feed(tokens[matcher.num_tokens : matcher.num_tokens + 4] if not matcher.is_stopped else [])
         twin = matcher.fork()
         matcher.rollback(min(count, matcher.num_tokens))
-        fresh = StopMatcher(StopAutomaton(matcher.stops, vocabulary))
+        fresh = StopMatcher(CompiledStops(matcher.stops, vocabulary))
         fresh.feed(tokens[: matcher.num_tokens])
         assert (fresh.hit, fresh.held_bytes, fresh.num_tokens) == (matcher.hit, matcher.held_bytes, matcher.num_tokens)
         if not twin.is_stopped:  # the twin has not noticed
-            other = StopMatcher(StopAutomaton(matcher.stops, vocabulary))
+            other = StopMatcher(CompiledStops(matcher.stops, vocabulary))
             other.feed(tokens[: twin.num_tokens])
             assert (other.feed(tokens[twin.num_tokens :]), other.held_bytes) == (
                 twin.feed(tokens[twin.num_tokens :]), twin.held_bytes)  # fmt: skip
@@ -160,8 +156,6 @@ def test_several_tokens_at_once_stop_inside() -> None:
     hit = matcher.feed(tokens)
     assert hit == StopHit("bc", 3, 1, 0, 2, 1)
     assert matcher.num_tokens == 3
-    assert truncate(tokens, hit, include=False) == (tokens[:1], 0)
-    assert truncate(tokens, hit, include=True) == (tokens[:2], 1)
 
 
 def test_X2_a_stop_longer_than_any_window() -> None:
@@ -248,56 +242,8 @@ def test_stops_that_cannot_be_are_refused(engine: Engine, stops: Stops, message:
         check_stops(stops, engine.tokens)
 
 
-class FewBytes:
-    """An engine whose vocabulary has these tokens and no others."""
-
-    def __init__(self, tokens: Sequence[bytes]) -> None:
-        self.pieces = list(tokens)
-        self.vocab_size = len(tokens)
-        self.tokens = _Tokens()
-        self.ll_tokenizer = self
-
-    def derived(self, factory: Callable[[FewBytes], Any]) -> Any:
-        return factory(self)
-
-    def token_bytes(self, token: int) -> bytes:
-        return self.pieces[token]
-
-    def tokenize_bytes(self, data: bytes) -> list[int]:
-        return [self.pieces.index(data)] if data in self.pieces else []
-
-
-@given(
-    st.lists(st.text("abc", min_size=1, max_size=3).map(str.encode), min_size=1, max_size=4, unique=True),
-    st.text("abc", min_size=1, max_size=6),
-)
-def test_a_stop_is_refused_just_where_no_tokens_write_it(pieces: list[bytes], stop: str) -> None:
-    """The judge writes all rows of tokens that are long enough to hold the stop anywhere."""
-    rows, longest = {b""}, max(map(len, pieces))
-    written: set[bytes] = set()
-    while rows:
-        rows = {row + piece for row in rows for piece in pieces if len(row) < len(stop) + longest - 1}
-        rows = {row[-(len(stop) + longest) :] for row in rows} - written
-        written |= rows
-    engine: Any = FewBytes(pieces)
-    if any(stop.encode() in row for row in written):
-        check_writable_stops(Stops((stop,)), engine)
-        return
-    with pytest.raises(RequestError, match=r"stop\[0\]: no text of this model's vocabulary can contain"):
-        check_writable_stops(Stops((stop,)), engine)
-
-
-def test_a_stop_of_bytes_that_no_token_holds_is_refused_by_name() -> None:
-    engine: Any = FewBytes([b"a", b"b", b"x\x05"])
-    check_writable_stops(Stops(("ab", "x\x05", "\x05a", "bax")), engine)
-    with pytest.raises(RequestError, match=r"stop\[1\]: .* can contain 'a\\x04'; .*no token holds the bytes 04"):
-        check_writable_stops(Stops(("a", "a\x04")), engine)
-    with pytest.raises(RequestError, match=r"contain '\\x05\\x05'; expected a text that its tokens can write$"):
-        check_writable_stops(Stops(("\x05\x05",)), engine)
-
-
 def test_reading_past_a_stop_or_undoing_too_much_is_an_error(engine: Engine) -> None:
-    matcher = StopMatcher(compile_stops(Stops(("a",)), engine))
+    matcher = StopMatcher(CompiledStops(Stops(("a",)), engine))
     matcher.feed(engine.tokenize("xa"))
     with pytest.raises(GuidanceError, match="the row has stopped"):
         matcher.push(0)
@@ -319,38 +265,7 @@ def test_a_special_token_counts_as_its_text(engine: Engine) -> None:
     start = engine.tokens.id_of("<|im_start|>")
     assert start is not None
     tokens = [*engine.tokenize("Hi."), start, *engine.tokenize("user x")]
-    matcher = StopMatcher(compile_stops(Stops(("<|im_start|>user",)), engine))
+    matcher = StopMatcher(CompiledStops(Stops(("<|im_start|>user",)), engine))
     hit = matcher.feed(tokens)
     assert hit is not None
     assert hit.before == len(engine.tokenize("Hi."))
-
-
-def test_the_automaton_is_built_once_per_request_kind(engine: Engine) -> None:
-    assert compile_stops(Stops(("q",)), engine) is compile_stops(Stops(("q",)), engine)
-    assert compile_stops(Stops(("q",)), engine) is not compile_stops(Stops(("r",)), engine)
-
-
-@pytest.mark.parametrize("count", [1, 3, 100])
-def test_X5_a_token_is_computed_once_whatever_the_length_and_the_stops(engine: Engine, count: int) -> None:
-    """The 2 us per token rest on this: work only for a new (state, token), then one look-up."""
-    tokens = engine.tokenize("the same sentence is read again and again, and nothing in it stops. " * 50)
-    automaton = StopAutomaton(Stops(tuple(f"zq{n:03}!" for n in range(count))), engine)
-    matcher = StopMatcher(automaton)
-    matcher.feed(tokens[: len(tokens) // 50])
-    learned = len(automaton.steps)
-    assert learned <= len(set(tokens))
-    matcher.feed(tokens[len(tokens) // 50 :])
-    assert len(automaton.steps) <= len(set(tokens))
-    assert matcher.num_tokens == len(tokens)
-    StopMatcher(automaton).feed(tokens)  # another row learns nothing
-    assert len(automaton.steps) <= len(set(tokens))
-
-
-def test_an_engine_that_had_stops_is_freed() -> None:
-    text = small_tokenizer(MARKERS)
-    engine = Engine(text, small_tokens(text))
-    compile_stops(Stops(("q",)), engine)
-    left = weakref.ref(engine)
-    del engine
-    gc.collect()
-    assert left() is None

@@ -16,7 +16,7 @@ from grammars.values.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from guided.engine.engine import Engine
 from guided.rows.answer import read_answer
 from guided.rows.reader import parser_of
-from guided.stops.automaton import compile_stops
+from guided.stops.compiled import CompiledStops
 from guided.stops.matcher import StopMatcher
 
 TAGS = ToolCallFormat(
@@ -101,7 +101,7 @@ def test_stops_see_content_and_nothing_else(
 def test_everywhere_means_the_raw_text(engine: Engine, data: Any, content: str, strings: list[str]) -> None:
     text = f"<think>\n{content}\n</think>\n\n{content}"
     plan = plan_of(engine, reasoning_effort="low", stop=Stops(tuple(strings), everywhere=True))
-    matcher = StopMatcher(compile_stops(plan.stops, engine, plan))
+    matcher = StopMatcher(CompiledStops(plan.stops, engine, plan))
     tokens = encode(engine, text, data.draw)
     hit = matcher.feed(tokens)
     expected = first_stop(text, strings)
@@ -121,7 +121,7 @@ def test_the_strings_of_a_json_response_are_left_alone(
     text = json.dumps({"a": value}, ensure_ascii=False)
     plan = plan_of(engine, response_format=SCHEMA, stop=Stops(tuple(strings)))
     tokens = encode(engine, text, data.draw)
-    hit = StopMatcher(compile_stops(plan.stops, engine, plan)).feed(tokens)
+    hit = StopMatcher(CompiledStops(plan.stops, engine, plan)).feed(tokens)
     outside = ["{", ": ", "}"]  # what stands between the strings; a stop lies within one of them
     found = next((s for part in outside if (s := first_stop(part, strings))), None)
     assert (hit is None) == (found is None)

@@ -11,7 +11,8 @@ from grammars.values.constraints import JsonSchema
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.engine.worker import Worker
-from guided.output.message import Message, MessageBuilder, Usage
+from guided.output.message import Message, Usage
+from guided.output.message_builder import MessageBuilder
 from guided.output.parser import ContentDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from guided.validation.validate import judge, violations
 from tests.judges.plans import plan_of

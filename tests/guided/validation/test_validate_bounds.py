@@ -16,7 +16,8 @@ from grammars.values.constraints import JsonSchema
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.engine.worker import Worker
-from guided.output.message import MessageBuilder, Usage
+from guided.output.message import Usage
+from guided.output.message_builder import MessageBuilder
 from guided.output.parser import ContentDelta
 from guided.validation.validate import NOT_VALIDATED, Verdict, judge
 from tests.judges.plans import plan_of

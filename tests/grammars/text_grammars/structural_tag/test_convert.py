@@ -11,7 +11,7 @@ import pytest
 from grammars.values.constraints import StructuralTag
 from grammars.values.format import Format
 from guided.engine.engine import Engine
-from special_tokens.errors import GrammarError, RequestError
+from special_tokens.errors import RequestError
 from tests.judges.plans import END, accepts, plan_of, write_to_the_end
 
 PLAIN = Format("plain")
@@ -210,64 +210,13 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
     write_to_the_end(plan, engine, random.Random(0), wander=8, closers=closers)
 
 
-TOKEN_FORMATS: list[tuple[Any, list[str], list[str]]] = [
-    ({"type": "token", "token": "<tool_call>"}, ["<tool_call>"], ["<tool_cal", "x"]),
-    (
-        {
-            "type": "tag",
-            "begin": {"type": "token", "token": "<think>"},
-            "content": {"type": "any_tokens"},
-            "end": {"type": "token", "token": "</think>"},
-        },
-        ["<think>a b</think>", "<think></think>"],
-        ["<think>a", "a</think>"],
-    ),
-    ({"type": "exclude_token", "exclude_tokens": ["<think>"]}, ["a", "<tool_call>"], ["<think>", "ab", ""]),
-    ({"type": "any_tokens", "exclude_tokens": ["<think>"], "max_tokens": 2}, ["", "a", "ab"], ["abc", "<think>"]),
-    (
-        {
-            "type": "token_triggered_tags",
-            "trigger_tokens": ["<tool_call>"],
-            "tags": [
-                {
-                    "type": "tag",
-                    "begin": {"type": "token", "token": "<tool_call>"},
-                    "content": {"type": "json_schema", "json_schema": CITY},
-                    "end": {"type": "token", "token": "</tool_call>"},
-                }
-            ],
-        },
-        ["x", 'x<tool_call>{"city": ""}</tool_call>y'],
-        ["<tool_call>{}</tool_call>", "<tool_call>"],
-    ),
-    (
-        {"type": "token_dispatch", "rules": [["<tool_call>", {"type": "const_string", "value": "!"}]], "loop": False},
-        ["x", "x<tool_call>!"],
-        ["<tool_call>", "<tool_call>!x"],
-    ),
-]
-
-
-@pytest.mark.parametrize("case", TOKEN_FORMATS, ids=lambda case: case[0]["type"])
-def test_K8_token_formats_are_for_trusted_callers(engine: Engine, case: tuple[Any, list[str], list[str]]):
-    spec, accepted, refused = case
-    body = {"type": "structural_tag", "format": spec}
-    with pytest.raises(GrammarError, match="only a trusted caller may write tokens"):
-        plan_of(engine, PLAIN, response_format=StructuralTag(body))
-    plan = plan_of(engine, PLAIN, response_format=StructuralTag(body, trusted=True))
-    for text in accepted:
-        assert accepts(plan, engine, text + END), text
-    for text in refused:
-        assert not accepts(plan, engine, text + END), text
-
-
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
         ({}, "structural_tag: the structural tag has no format"),
         (5, "not an object"),
         ("{", "not JSON"),
-        ({"format": {"type": "xml"}}, "format.type: unknown format 'xml'; expected any_text, any_tokens"),
+        ({"format": {"type": "xml"}}, "format.type: unknown format 'xml'; expected any_text, const_string"),
         ({"format": {"type": "const_string"}}, "format.value: None is not a text"),
         ({"format": {"type": "const_string", "value": "a", "valeu": 1}}, "unknown key 'valeu'; expected type, value"),
         ({"format": {"type": "sequence", "elements": []}}, "format.elements: the list is empty"),
@@ -307,10 +256,8 @@ def test_K8_token_formats_are_for_trusted_callers(engine: Engine, case: tuple[An
         ({"format": {"type": "dispatch", "rules": [["ab", FREE], ["b", FREE]]}}, "'b' is contained in 'ab'"),
         ({"tag": ""}, "the tag is empty"),
         ({"tag": "a", "start_tag": "<b>"}, "tag and start_tag both give the opening tag; expected one of the two"),
-        (
-            {"format": {"type": "exclude_token", "exclude_tokens": [1]}},
-            "^response_format.*: tokens are not text .only a tr",
-        ),
+        ({"format": {"type": "exclude_token", "exclude_tokens": [1]}}, "unknown format 'exclude_token'"),
+        ({"format": {**TAGGED, "begin": {"type": "token", "token": "<think>"}}}, "format.begin: .* is not a text"),
         *(
             ({"format": {**FLAGGED[kind], key: "false"}}, f"{key}: 'false' is not true or false")
             for kind in FLAGGED

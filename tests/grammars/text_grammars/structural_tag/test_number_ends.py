@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 from typing import Any
 
@@ -14,8 +13,7 @@ from grammars.values.constraints import StructuralTag
 from grammars.values.format import Format
 from guided.engine.engine import Engine
 from special_tokens.errors import GrammarError
-from tests.cases import seeds
-from tests.judges.plans import END, accepts, plan_of, write_to_the_end
+from tests.judges.plans import END, accepts, plan_of
 
 ENDS = ["END", "eur", ".", "0", "1e5", "9.", "e+", "</n>", "E0E", " 0", "-1", ["END", "0"], [".5", "</n>"]]
 SCHEMAS: list[Any] = [
@@ -54,9 +52,14 @@ def _is_written(text: str, schema: Any, ends: list[str]) -> bool:
 
 @pytest.mark.parametrize("end", ENDS, ids=str)
 @pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: json.dumps(schema)[:40])
-def test_a_number_is_told_from_an_end_that_begins_like_more_of_it(byte_engine: Engine, schema: Any, end: Any) -> None:
-    plan = plan_of(byte_engine, Format("plain"), response_format=_tag(schema, end))
+def test_a_number_before_an_end_is_written_as_json_or_refused(byte_engine: Engine, schema: Any, end: Any) -> None:
     ends = [end] if isinstance(end, str) else end
+    is_number = jsonschema.Draft202012Validator(schema).is_valid
+    if any(one[0] in "0123456789.eE" for one in ends) and any(is_number(n) for n in VALUES if type(n) in (int, float)):
+        with pytest.raises(GrammarError, match="may begin like more of the number"):
+            plan_of(byte_engine, Format("plain"), response_format=_tag(schema, end))
+        return
+    plan = plan_of(byte_engine, Format("plain"), response_format=_tag(schema, end))
     for value in VALUES:
         for one in ends:
             text = f"<n>{json.dumps(value)}{one}"
@@ -67,7 +70,7 @@ def test_a_number_is_told_from_an_end_that_begins_like_more_of_it(byte_engine: E
 
 
 FOLLOWING = {
-    "0x[a-f]": True, "e(ur)?": True, "[.;]": True, "[a-z]+": True, "€": False, "(?:<n>)+": False,
+    ("E5",): True, "0x[a-f]": True, "e(ur)?": True, "[.;]": True, "[a-z]+": True, "€": False, "(?:<n>)+": False,
     ("END", "<n>"): True, ("<n>", "pieces"): False, ("0",): True,
 }  # fmt: skip
 
@@ -97,29 +100,3 @@ def test_a_number_before_a_regex_or_a_choice_is_writable_or_refused(
     written = following[0] if isinstance(following, tuple) else written or re.sub(r"[()?:+]", "", following)
     for value in VALUES:
         assert accepts(plan, byte_engine, f"{json.dumps(value)}{written};" + END) == judge.is_valid(value)
-
-
-@pytest.mark.parametrize("seed", seeds(12, default=2))
-@pytest.mark.parametrize("end", ENDS, ids=str)
-def test_every_text_before_such_an_end_can_be_finished(byte_engine: Engine, end: Any, seed: int) -> None:
-    ends = [end] if isinstance(end, str) else end
-    rng = random.Random(f"{end} {seed}")
-    for schema in SCHEMAS:
-        plan = plan_of(byte_engine, Format("plain"), response_format=_tag(schema, end))
-        ids = write_to_the_end(plan, byte_engine, rng, wander=12, closers=[*ends, '"', "]", "0"])
-        written = b"".join(byte_engine.token_bytes(i) for i in ids[:-1]).decode()
-        assert _is_written(written, schema, ends), written
-
-
-@pytest.mark.parametrize("after", [
-    {"type": "const_string", "value": "E5"},
-    {"type": "tag", "begin": "0", "content": {"type": "any_text"}, "end": "!"},
-])  # fmt: skip
-def test_a_number_in_a_sequence_is_told_from_the_literal_after_it(byte_engine: Engine, after: Any) -> None:
-    number = {"type": "json_schema", "json_schema": {"type": "number"}}
-    spec = {"type": "structural_tag", "format": {"type": "sequence", "elements": [number, after]}}
-    plan = plan_of(byte_engine, Format("plain"), response_format=StructuralTag(spec))
-    tail = "E5" if after["type"] == "const_string" else "0 a!"
-    for value in ("12", "0", "1.5", "1e2"):
-        assert accepts(plan, byte_engine, value + tail + END), value
-    assert not accepts(plan, byte_engine, "12" + END)

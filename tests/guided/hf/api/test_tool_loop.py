@@ -20,7 +20,8 @@ from grammars.tools.results import result_text
 from guided.engine.counters import Guidance
 from guided.hf.retries import answered
 from guided.hf.tool_loop import arun_tools, run_tools
-from guided.output.message import Message, MessageBuilder, Usage
+from guided.output.message import Message, Usage
+from guided.output.message_builder import MessageBuilder
 from guided.output.parser import OutputParser
 from special_tokens.errors import ParseError, RequestError, ToolError
 from tests.judges.plans import FORMAT, plan_of

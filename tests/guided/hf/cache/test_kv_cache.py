@@ -14,10 +14,8 @@ import torch
 from guided.hf.cache.kv_cache import AppendKV, KVCache, RowKV, TakenRow
 from guided.hf.cache.packed_kv import PackedKV
 from guided.hf.cache.packing import why_not_packed
-from guided.hf.cache.row_layers import Columns
 from special_tokens.errors import ModelError
 from tests.cases import seeds
-from tests.made_up.device import DEVICE, FakeDevice
 from tests.made_up.models import ARCHITECTURES, VOCABULARY, WINDOW, made, with_attention
 
 ROWS = ("llama", "qwen3", "mistral", "gemma3", "gpt_oss", "gpt2")
@@ -251,17 +249,6 @@ def test_hidden_states_belong_to_the_columns_of_the_logits(name: str) -> None:
     assert cache.hidden is None
 
 
-def test_padding_reaches_no_kept_column() -> None:
-    cache = RowKV(ARCHITECTURES["llama"](), 2)
-    cache.feed([[5, 6, 7, 8], [9]])
-    before = cache.take(0)
-    for _ in range(12):  # past the columns in reserve
-        cache.feed([[], [10, 11, 12]])
-    for (keys, values), (keys_now, values_now) in zip(before.states, cache.take(0).states, strict=True):
-        assert torch.equal(keys, keys_now)
-        assert torch.equal(values, values_now)
-
-
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("name", ["llama", "gemma3", "mistral", "gpt_oss"])
 def test_a_mask_is_made_only_where_row_lengths_differ(name: str, attention: str) -> None:
@@ -294,17 +281,6 @@ def test_a_mask_is_made_only_where_row_lengths_differ(name: str, attention: str)
     assert seen[-1] is None
 
 
-def test_chunks_must_fit_the_rows() -> None:
-    cache = RowKV(ARCHITECTURES["llama"](), 2)
-    for chunks in ([[5]], [[], []], [[5], [6], [7]]):
-        with pytest.raises(ValueError, match="expected 2 chunks"):
-            cache.feed(chunks)
-    cache.feed([[5], [6, 7]])
-    with pytest.raises(ValueError, match="cannot be cropped to 2"):
-        cache.crop(0, 2)
-    assert cache.ids == [[5], [6, 7]]
-
-
 def test_the_cache_is_hardly_larger_than_that_of_transformers() -> None:
     model, ids = ARCHITECTURES["llama"](), some_ids(random.Random(1), 240)
     own = model(input_ids=torch.tensor([ids]), use_cache=True).past_key_values
@@ -315,15 +291,3 @@ def test_the_cache_is_hardly_larger_than_that_of_transformers() -> None:
         cache.feed([[token]])
     assert cache.size_bytes <= 1.05 * bytes_of_transformers
     assert cache.take(0).size_bytes == bytes_of_transformers
-
-
-def test_ids_and_places_of_a_step_reach_a_device_in_one_copy() -> None:
-    with FakeDevice() as device:
-        columns = Columns([3, 5], [1, 2])
-        ids = columns.send([[7], [8, 9]], DEVICE)
-        positions, places = columns.positions(DEVICE), columns.places(torch.zeros((2, 1, 10, 4), device=DEVICE))
-        assert device.async_copies == 1
-        assert not device.syncs
-        assert ids.tolist() == [[0, 7], [8, 9]]
-        assert positions.tolist() == [[0, 3], [5, 6]]
-        assert places.tolist() == [9, 3, 15, 16]  # padding goes to the last column

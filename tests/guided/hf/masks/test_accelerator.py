@@ -17,10 +17,9 @@ from guided.bitmask import allowed_ids, num_words
 from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.masks import accelerator as device_module
-from guided.hf.masks.accelerator import DeviceLink
+from guided.hf.masks.accelerator import OVERRIDDEN, RESCUED, UNSOUND, DeviceLink
 from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.masks.cpu import HostLink
-from guided.state.state import GuidanceState
 from tests.guided.hf.generate.failures.test_failing_rows import Poison
 from tests.judges.allocations import Launches
 from tests.judges.generation import CHATS, check_answer, plan_of
@@ -69,7 +68,7 @@ def test_a_step_waits_for_the_device_as_often_as_without_us(
     tokens, messages, guided = run(tiny_guide, fake, NAMES, **options)
     assert guided == plain[: len(guided)]
     assert len(guided) > 8
-    assert fake.async_copies - copies == 2 * (len(guided) + 1)  # masks to the device, tokens from it
+    assert fake.async_copies - copies == 3 * (len(guided) + 1)  # masks to the device, tokens and scores from it
     for r, name in enumerate(NAMES):
         if name is not None:
             check_answer(tiny_guide, name, tokens[r].tolist(), messages[r])
@@ -304,34 +303,11 @@ def test_launches_of_a_step_do_not_grow_with_rows_and_masks_are_sent_as_bits(
             link.apply(scores, masks, [False] * num_rows)
             link.ended(ids)
         launches[num_rows] = counted.number
-        to_device, to_host = sorted(buffers, reverse=True)  # once for all steps
+        to_device, *to_host = sorted(buffers, reverse=True)  # once for all steps
         assert to_device <= num_rows * (width / 8 + 32)
-        assert to_host == 8 * num_rows
+        assert sum(to_host) == (8 + 2 * 4) * num_rows
     assert launches[2] == launches[16]
     assert launches[2] <= most
-
-
-@pytest.mark.parametrize("name", ["json", "choice"])
-def test_masks_are_written_where_they_are_sent_from_and_copies_of_a_row_keep_theirs(tiny_guide: Any, name: str) -> None:
-    """A state that was copied before it goes on has the mask of its place, whatever the other one writes there."""
-    plan, size = plan_of(tiny_guide, name), tiny_guide.engine.vocab_size
-    state, judge = (GuidanceState(plan, tiny_guide.engine) for _ in range(2))
-    link = DeviceLink(torch.device("cpu"), 2, num_words(size), 2)
-    link.lend(1, state)
-    for _ in range(12):
-        mask, right = state.token_mask(), judge.mask().copy()
-        assert np.array_equal(mask.words, right)
-        twin = state.fork()
-        scores = torch.randn(2, size, generator=torch.Generator().manual_seed(3))
-        masks = [RowMask(1, mask.words, mask.end_ids)]
-        assert torch.equal(link.apply(scores, masks, [False] * 2), apply_masks(scores, masks))
-        legal = [i for i in allowed_ids(right) if i not in mask.end_ids]
-        if not legal:
-            break
-        for one in (state, judge):
-            one.commit(legal[len(legal) // 2])
-        state.token_mask()
-        assert np.array_equal(twin.mask(), right)
 
 
 # -- the implementations of one mask
@@ -388,9 +364,11 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
     assert torch.equal(link.apply(scores, masks, [False] * 3).nan_to_num(nan=77.0), judge)
     with_nan = {r for r in range(3) if bool(given_scores[r].isnan().any())}
     told = with_nan & {mask.row for mask in masks if not mask.is_imposed}
-    found_unsound = link.take_unsound()
-    assert found_unsound is not None
-    assert {r for r, flag in enumerate(found_unsound.tolist()) if flag} == told
+    taken = link.take_effects()
+    assert taken is not None
+    assert link.take_effects() is None
+    effects = [flags * guided for flags, guided in zip(taken.tolist(), link.is_guided, strict=True)]
+    assert {r for r, flags in enumerate(effects) if flags & UNSOUND} == told
     for apply in (
         apply_masks,
         one_by_one.apply,
@@ -403,11 +381,11 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
         assert torch.equal(found.nan_to_num(nan=77.0), judge)
         assert torch.equal(scores.nan_to_num(nan=77.0), given_scores.nan_to_num(nan=77.0)), "never in place"
         rescued = {mask.row for mask in copies if mask.rescued and not mask.unsound}
-        assert rescued == {r for r, count in enumerate(link.counts()[1]) if count}
+        assert rescued == {r for r, flags in enumerate(effects) if flags & RESCUED}
         unsound = {mask.row for mask in copies if mask.unsound and not mask.is_imposed}
         assert unsound == told
         overridden = {mask.row for mask in copies if mask.overridden and not mask.is_imposed}
-        assert overridden == {r for r, count in enumerate(link.counts()[0]) if count}
+        assert overridden == {r for r, flags in enumerate(effects) if flags & OVERRIDDEN}
 
 
 def _size_of(host: HostLink) -> int:

@@ -35,25 +35,6 @@ class Interrupt:
         self.steps = 0
 
 
-@pytest.mark.parametrize("at", [1, 2, 5])
-@pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}], ids=str)
-def test_an_exception_in_mid_run_and_then_again(tiny_guide: Any, at: int, options: dict[str, Any]) -> None:
-    plans = [plan_of(tiny_guide, "json")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    options = {"max_new_tokens": 40, "do_sample": False} | options
-    expected = tiny_guide.model.generate(**inputs, **options, **generate_kwargs(tiny_guide.context, inputs, plans))
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    interrupt = Interrupt(at)
-    kwargs["logits_processor"].append(interrupt)
-    with pytest.raises(Interrupted):
-        tiny_guide.model.generate(**inputs, **options, **kwargs)
-    out = tiny_guide.model.generate(**inputs, **options, **kwargs)
-    assert torch.equal(out, expected)
-    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
-    check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
-
-
 COUNTED: dict[str, dict[str, Any]] = {
     "greedy": {},
     "beams": {"num_beams": 3},

@@ -57,16 +57,6 @@ def test_one_plan_for_all_prompts(tiny_guide: Any, pipe: Any, name: str, batch_s
             assert text == tiny_guide.tokenizer.decode(tokens, skip_special_tokens=True)
 
 
-def test_the_next_turn_follows_the_last_answer(tiny_guide: Any, pipe: Any) -> None:
-    """A prompt that continues the last prompt and answer is a new call, not more of the old one."""
-    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "choice"))
-    chat = chats(CHATS[:1])[0]
-    for _ in range(3):
-        (text,) = texts_of(pipe(chat, **OPTIONS, **kwargs))
-        assert text in CHOICES
-        chat += [{"role": "assistant", "content": text}, {"role": "user", "content": "more"}]
-
-
 @pytest.mark.parametrize("options", [{"num_beams": 3}, {"do_sample": True, "num_return_sequences": 3}], ids=str)
 def test_beams_and_several_answers(tiny_guide: Any, pipe: Any, options: dict[str, Any]) -> None:
     kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
@@ -154,15 +144,6 @@ def test_prompts_made_of_an_output(tiny_guide: Any, options: dict[str, Any], siz
         assert out[0, prompt.shape[1] :].tolist() == alone(tiny_guide, "json", prompt, **options)
 
 
-def test_modes_one_after_the_other_over_growing_prompts(tiny_guide: Any) -> None:
-    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
-    ids = first = ids_of(tiny_guide, "Say")
-    for options in [*MODES_OF_SEARCH, *reversed(MODES_OF_SEARCH)]:
-        out = run(tiny_guide, ids, **options, max_new_tokens=5, **kwargs)
-        assert out[0, ids.shape[1] :].tolist() == alone(tiny_guide, "json", ids, **options, max_new_tokens=5)
-        ids = torch.cat([out, first], dim=1)
-
-
 def test_embeddings_and_then_ids_without_inputs(tiny_guide: Any) -> None:
     kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
     ids = ids_of(tiny_guide, "Say")
@@ -177,23 +158,6 @@ def test_embeddings_and_then_ids_without_inputs(tiny_guide: Any) -> None:
         longer = torch.cat([out, ids], dim=1)
         again = run(tiny_guide, longer, max_new_tokens=6, **kwargs)
         assert again[0, longer.shape[1] :].tolist() == alone(tiny_guide, "json", longer, max_new_tokens=6)
-
-
-def test_after_an_interrupted_call_a_longer_prompt(tiny_guide: Any) -> None:
-    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
-    ids = ids_of(tiny_guide, "Say")
-
-    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        raise KeyboardInterrupt
-
-    for options in MODES_OF_SEARCH:
-        kwargs["logits_processor"].append(interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            tiny_guide.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=9, **options, **kwargs)
-        kwargs["logits_processor"].remove(interrupt)
-        longer = torch.cat([tiny_guide.model.generate(ids, max_new_tokens=1, **kwargs), ids], dim=1)
-        out = tiny_guide.model.generate(longer, attention_mask=torch.ones_like(longer), max_new_tokens=40, **kwargs)
-        assert out[0, longer.shape[1] :].tolist() == alone(tiny_guide, "json", longer)
 
 
 MINE = [lambda input_ids, scores: scores]

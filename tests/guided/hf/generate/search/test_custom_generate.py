@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from guided.hf.generate.call import generate_kwargs
-from guided.hf.generate.inputs import checked_inputs
-from tests.judges.generation import CHATS, check_all, generate, greedy, plan_of
+from tests.judges.generation import CHATS, check_all, generate, greedy
 
 MODE = ("custom_generate callables", "right", "with our stopping criterion or without it")
 
@@ -48,15 +46,6 @@ def test_a_loop_of_a_tutorial(tiny_guide: Any, with_criteria: bool, buffered: bo
     for r, plan in enumerate(plans):
         if plan is not None:
             assert list(messages[r].token_ids) == greedy(tiny_guide, inputs.prompt_ids[r], plan)
-
-
-def test_without_criterion_the_same_kwargs_serve_again(tiny_guide: Any) -> None:
-    plans = [plan_of(tiny_guide, "json")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    options = {"max_new_tokens": 40, "custom_generate": simple_loop, "with_criteria": False}
-    first = tiny_guide.model.generate(**inputs, **options, **kwargs)
-    assert torch.equal(tiny_guide.model.generate(**inputs, **options, **kwargs), first)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

@@ -1,0 +1,101 @@
+"""The stops of a request, compiled: what each token of an answer adds to a stop that has begun.
+
+All stop strings of a request are one Aho-Corasick automaton over bytes (`guided.stops.strings`) and its pattern is
+searched character by character (`guided.stops.incremental_regex`), so a stop is found however the tokens split it.
+`guided.stops.scope` says which bytes of a token count.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from grammars.plan.plan import Plan, Stops
+from guided.engine.engine import Engine
+from guided.stops.incremental_regex import IncrementalRegex, Thread, compile_pattern
+from guided.stops.request import check_stops
+from guided.stops.scope import Piece, Scope, ScopeState
+from guided.stops.strings import CompletedStop, StopStrings
+from guided.tracking.regions import Move
+
+__all__ = ["CompiledStops", "SearchState"]
+
+
+class SearchState(NamedTuple):
+    """The state after a token: its scope, the node of the stop strings, and the thread of the pattern.
+
+    ``partial`` are the bytes of an unfinished character, ``at`` the number of bytes read since the thread was idle.
+    """
+
+    scope: ScopeState
+    node: int = 0
+    thread: Thread = Thread()
+    partial: bytes = b""
+    at: int = 0
+
+
+class CompiledStops:
+    """The stops of one request under one plan; immutable, all rows share it."""
+
+    def __init__(self, stops: Stops, engine: Engine, plan: Plan | None = None) -> None:
+        check_stops(stops, engine.tokens)
+        self.stops = stops
+        self.token_bytes = engine.token_bytes
+        self._scope = Scope(plan, engine, everywhere=stops.everywhere)
+        self._strings = StopStrings(stops.strings)
+        self._pattern: IncrementalRegex | None = compile_pattern(stops.regex) if stops.regex is not None else None
+
+    def begin(self, entry: str = "fresh") -> SearchState:
+        """Return the state before the first token."""
+        return SearchState(self._scope.begin(entry))
+
+    def held_bytes(self, state: SearchState) -> int:
+        """Return the number of bytes at the end of the text that may become part of a stop."""
+        starts = state.thread.starts
+        held = state.at - min(starts) if starts else len(state.partial)
+        return max(held, self._strings.depth[state.node]) + state.scope.held
+
+    def step(
+        self, state: SearchState, token: int, move: Move | None = None
+    ) -> tuple[SearchState, CompletedStop | None]:
+        """Return the state after ``token``, and the stop that it completes; ``move``: see `Scope.step`."""
+        scope, pieces = self._scope.step(state.scope, token, move)
+        completed: list[CompletedStop | None] = []
+        if token in self.stops.ids:
+            size = len(self.token_bytes(token))
+            completed.append(CompletedStop(size, size, token))
+        for piece in pieces:
+            state, *found = self._read(SearchState(scope) if piece.fresh else state, piece)
+            completed += found
+            if any(found):
+                break
+        state = state._replace(scope=scope) if self._scope.is_joined(scope) else SearchState(scope)
+        return state, min(filter(None, completed), key=lambda stop: (stop.end, -stop.length), default=None)
+
+    def _read(self, state: SearchState, piece: Piece) -> tuple[SearchState, CompletedStop | None, CompletedStop | None]:
+        """Return the state after ``piece``, and the first string and the first match that it completes."""
+        scope, node, thread, partial, at = state
+        node, string = self._strings.scan(node, piece)
+        for i, byte in enumerate(piece.data if self._pattern is not None else b""):
+            assert self._pattern is not None
+            partial += bytes((byte,))
+            at += 1
+            char = _character(partial)
+            if char is None:
+                continue
+            thread, start = self._pattern.feed(thread, char, at - len(partial))
+            partial = b""
+            if start is not None:
+                return state, string, CompletedStop(piece.base + i + 1, at - start, self._pattern.source)
+        return SearchState(scope, node, thread, partial, at if partial or thread.state else 0), string, None
+
+
+def _character(data: bytes) -> str | None:
+    """Return the character that ``data`` encodes; None while it is incomplete; U+FFFD for invalid bytes."""
+    first = data[0]
+    size = 1 if first < 0x80 else 2 if first >> 5 == 6 else 3 if first >> 4 == 14 else 4 if first >> 3 == 30 else 1
+    if len(data) < size and all(byte >> 6 == 2 for byte in data[1:]):
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "\N{REPLACEMENT CHARACTER}"
