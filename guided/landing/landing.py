@@ -18,7 +18,7 @@ from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Preference
 from guided.landing.effort import Effort
-from guided.landing.known_texts import response_texts
+from guided.landing.known_texts import response_text
 from guided.landing.path import NOTHING, EndPath
 from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchTree, search
@@ -33,7 +33,6 @@ _PREFERENCES = (
     Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), by_tokens=True),
     Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
-_KNOWN_TEXTS_FIRST = Preference({}, takes_known=True)
 _PLACES_FACTOR = 3  # other searches try this many times the places of the one that found an end,
 _MIN_PLACES = 100  # and at least this many
 #: Places of each other search near the budget, in addition to those of the first one.
@@ -85,12 +84,9 @@ class LandingSearch:
             return Landing(None, str(error))
         tree, most = self.tree(state, matcher, place, Classes() if classes is None else classes), effort.left
         best, best_rank, reason, tried = None, (True, 0, 0), "", 0
-        order = [*_PREFERENCES[:preferences]]
-        if preferences > 1 and not state.tokens and (texts := self._texts):
-            tree.texts, order = texts, [_KNOWN_TEXTS_FIRST, *order]
-        for preference in order:
+        for preference in _PREFERENCES[:preferences]:
             part = effort.part(min(most, effort.left // 2))
-            for end in search(tree, preference, part):
+            for end in search(tree, preference, part, self._known_path):
                 tokens = None if end.symbols is None else write(state, end.symbols)
                 if end.symbols is None or tokens is None:
                     reason = reason or end.reason or "the masks refuse the text that was found"
@@ -128,8 +124,9 @@ class LandingSearch:
             used = used if i else before - effort.left
 
     @cached_property
-    def _texts(self) -> Sequence[bytes]:
-        return response_texts(self._plan)
+    def _known_path(self) -> EndPath:
+        """A text of a regex, a rest of which may end the answer."""
+        return EndPath(response_text(self._plan))
 
     def matcher(self) -> ByteMatcher:
         """Return the twin's matcher at the beginning of the answer."""

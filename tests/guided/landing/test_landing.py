@@ -297,7 +297,7 @@ def test_a_search_is_bounded_in_all(engine: Engine, name: str) -> None:
 def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(engine, response_format=HOSTILE["long words"], thinking=False)
     search, state = LandingSearch(plan, engine), GuidanceState(plan, engine)
-    monkeypatch.setattr("guided.landing.landing.response_texts", lambda _: ())
+    monkeypatch.setattr("guided.landing.landing.response_text", lambda _: b"")
     landing = search.shortest_end(state, effort=Effort(cpu_s=60.0, places=20))
     assert landing.tokens is None
     assert re.fullmatch("no end was found within [0-9]+ places, as many as it may try", landing.reason)
