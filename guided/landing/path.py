@@ -85,7 +85,7 @@ class EndPath:
             num += 1
         return EndPath(symbols, size=written - at + len(self.tokens) - num, num_single=written - at)
 
-    def behind(self, symbols: Sequence[int]) -> EndPath:
+    def prefixed(self, symbols: Sequence[int]) -> EndPath:
         """Return the path that writes ``symbols`` first."""
         size = len(symbols)
         single = size + (self.num_single if self.tokens is None else 0)
