@@ -24,7 +24,7 @@ from guided.landing.known_texts import (
     string_texts,
     value_ends,
 )
-from guided.landing.place import AnswerPlace, PlaceMap
+from guided.tracking.places import AnswerPlace, PlaceMap
 from guided.tracking.regions import FIRST_MARKER
 
 __all__ = ["Candidate", "Candidates", "Preference", "open_parts"]

@@ -12,8 +12,8 @@ from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch, canonical_tokens, write
 from guided.landing.path import EndPath, remaining_from
-from guided.landing.place import AnswerPlace, PlaceMap
 from guided.state.state import GuidanceState
+from guided.tracking.places import AnswerPlace, PlaceMap
 from special_tokens.errors import GuidanceError
 
 __all__ = ["Cursor", "FoundPath", "PathFinder", "in_tokens", "is_free"]

@@ -20,9 +20,9 @@ from guided.landing.candidates import Candidates, Preference
 from guided.landing.effort import Effort
 from guided.landing.known_texts import response_text
 from guided.landing.path import NOTHING, EndPath
-from guided.landing.place import AnswerPlace, PlaceMap
 from guided.landing.search import SearchTree, search
 from guided.state.state import GuidanceState
+from guided.tracking.places import AnswerPlace, PlaceMap
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
 
 __all__ = ["Landing", "LandingSearch", "canonical_tokens", "write"]
@@ -62,7 +62,8 @@ class LandingSearch:
         self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
         self._places: PlaceMap | None = None
         self._plan = plan
-        self._candidates = Candidates(plan, Markers(engine.tokens))
+        self._markers = Markers(engine.tokens)
+        self._candidates = Candidates(plan, self._markers)
 
     def shortest_end(
         self,
@@ -79,7 +80,7 @@ class LandingSearch:
         """
         effort = effort or Effort(time_limits().landing_cpu_s)
         try:
-            matcher, place, places = self._follow(state)
+            matcher, place = self.follow(state)
         except GuidanceError as error:
             return Landing(None, str(error))
         tree, most = self.tree(state, matcher, place, Classes() if classes is None else classes), effort.left
@@ -92,7 +93,7 @@ class LandingSearch:
                     reason = reason or end.reason or "the masks refuse the text that was found"
                     continue
                 most = max(_MIN_PLACES, _PLACES_FACTOR * end.expansions)
-                rank = (places.refuses(place, end.symbols), len(tokens), len(end.symbols))
+                rank = (self.places(state).refuses(place, end.symbols), len(tokens), len(end.symbols))
                 if best is None or rank < best_rank:
                     best, best_rank = tokens, rank
             effort.left += part.left
@@ -135,16 +136,16 @@ class LandingSearch:
     def places(self, state: GuidanceState) -> PlaceMap:
         """Return the places of the plan; ``state`` is any under it."""
         if self._places is None:
-            self._places = PlaceMap(self._plan, self._engine, state.regions)
+            self._places = PlaceMap(self._plan, self._markers, state.regions)
         return self._places
 
-    def _follow(self, state: GuidanceState) -> tuple[ByteMatcher, AnswerPlace, PlaceMap]:
+    def follow(self, state: GuidanceState) -> tuple[ByteMatcher, AnswerPlace]:
         """Return the twin's matcher and the place after the state's tokens."""
         places, matcher = self.places(state), self.matcher()
         symbols = [symbol for token in state.tokens for symbol in state.regions.symbols(token)]
         if not matcher.feed(symbols):
             raise LimitExceeded("the byte twin refuses the answer so far", place=f"token {state.num_tokens}")
-        return matcher, places.of(state), places
+        return matcher, places.advance(places.start(state.entry.region), symbols)._replace(is_refused=False)
 
 
 def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None) -> tuple[int, ...] | None:

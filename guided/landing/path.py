@@ -8,7 +8,7 @@ from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FREE_TEXT
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
-from guided.landing.place import AnswerPlace, PlaceMap
+from guided.tracking.places import AnswerPlace, PlaceMap
 from guided.tracking.regions import RegionMap
 
 __all__ = ["NOTHING", "EndPath", "remaining_from"]

@@ -17,7 +17,7 @@ from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
 from guided.landing.effort import Effort
 from guided.landing.path import NOTHING, EndPath, remaining_from
-from guided.landing.place import AnswerPlace, PlaceMap
+from guided.tracking.places import AnswerPlace, PlaceMap
 
 __all__ = ["SearchResult", "SearchTree", "search"]
 

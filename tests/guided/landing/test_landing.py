@@ -313,13 +313,14 @@ def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(
     engine: Engine, size: int, fits: bool, spent: float
 ) -> None:
     state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
-    places = LandingSearch(state.plan, engine).places(state)
+    search = LandingSearch(state.plan, engine)
+    places = search.places(state)
     refusing: Any = SimpleNamespace(
         mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts=lambda _: fits,
         ends_after=lambda _: False,
     )  # fmt: skip
     effort = Effort(cpu_s=60.0, places=100)
-    assert remaining_from(refusing, places.of(state), places, EndPath((0x5B, *b"x" * size)), effort) == -1
+    assert remaining_from(refusing, search.follow(state)[1], places, EndPath((0x5B, *b"x" * size)), effort) == -1
     assert effort.left == pytest.approx(100 - spent, abs=0.01)
 
 
@@ -331,7 +332,7 @@ def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
         ends_after=lambda ids: looks.append(ids),
     )  # fmt: skip
     places, effort = search.places(state), Effort(cpu_s=60.0, places=100)
-    assert remaining_from(refusing, places.of(state), places, EndPath(tuple(b"[" * 3_000)), effort) == -1
+    assert remaining_from(refusing, search.follow(state)[1], places, EndPath(tuple(b"[" * 3_000)), effort) == -1
     assert 45 < effort.left < 50
     assert 100 < len(looks) < 500
 
