@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
@@ -19,8 +20,8 @@ from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Preference
 from guided.landing.effort import Effort
 from guided.landing.known_texts import response_text
-from guided.landing.path import NOTHING, EndPath
-from guided.landing.search import SearchTree, search
+from guided.landing.path import NOTHING, EndPath, remaining_from
+from guided.landing.search import SearchResult, SearchTree, search
 from guided.state.state import GuidanceState
 from guided.tracking.places import AnswerPlace, PlaceMap
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
@@ -83,17 +84,21 @@ class LandingSearch:
             matcher, place = self.follow(state)
         except GuidanceError as error:
             return Landing(None, str(error))
+        known_path, places = self._known_path, self.places(state)
         tree, most = self.tree(state, matcher, place, Classes() if classes is None else classes), effort.left
         best, best_rank, reason, tried = None, (True, 0, 0), "", 0
+        at = remaining_from(matcher, place, places, known_path, effort)
+        known_ends = [SearchResult(tuple(known_path.symbols[at:]))] if at >= 0 else []
         for preference in _PREFERENCES[:preferences]:
             part = effort.part(min(most, effort.left // 2))
-            for end in search(tree, preference, part, self._known_path):
+            for end in chain(known_ends, search(tree, preference, part, known_path, at)):
                 tokens = None if end.symbols is None else write(state, end.symbols)
                 if end.symbols is None or tokens is None:
                     reason = reason or end.reason or "the masks refuse the text that was found"
                     continue
                 most = max(_MIN_PLACES, _PLACES_FACTOR * end.expansions)
-                rank = (self.places(state).refuses(place, end.symbols), len(tokens), len(end.symbols))
+                part.left = min(part.left, most)
+                rank = (places.refuses(place, end.symbols), len(tokens), len(end.symbols))
                 if best is None or rank < best_rank:
                     best, best_rank = tokens, rank
             effort.left += part.left
@@ -126,7 +131,7 @@ class LandingSearch:
 
     @cached_property
     def _known_path(self) -> EndPath:
-        """A text of a regex, a rest of which may end the answer."""
+        """A text of the response, of which a part may end the answer."""
         return EndPath(response_text(self._plan))
 
     def matcher(self) -> ByteMatcher:

@@ -49,11 +49,12 @@ class SearchResult(NamedTuple):
 class _Node:
     """The place after ``symbols`` and, once entered, ``forced``, which must come next."""
 
-    __slots__ = ("forced", "is_entered", "is_lost", "mask", "matcher", "open", "parent", "penalty", "place", "size",
-                 "symbols")  # fmt: skip
+    __slots__ = ("forced", "gave_matcher", "is_entered", "is_lost", "mask", "matcher", "open", "parent", "penalty",
+                 "place", "size", "symbols", "takes_matcher")  # fmt: skip
 
     def __init__(self, before: ByteMatcher, parent: _Node | None, symbols: Sequence[int], place: AnswerPlace) -> None:
         self.matcher = before  # of the place before, until this one is entered
+        self.takes_matcher = self.gave_matcher = False  # an only child takes its parent's over
         self.parent = parent
         self.symbols = symbols
         self.forced: list[int] = []
@@ -73,7 +74,7 @@ class _Node:
     def enter(self, places: PlaceMap) -> None:
         """Write what leads here and what must come next."""
         self.is_entered = True
-        self.matcher = matcher = self.matcher.copy()
+        self.matcher = matcher = self.matcher if self.takes_matcher else self.matcher.copy()
         self.is_lost = bool(self.symbols) and not matcher.feed(self.symbols)
         while not self.is_lost and (forced := matcher.forced() or self._but_for_blanks()):
             end = len(forced)
@@ -182,6 +183,8 @@ class SearchTree:
             for paid in (classes, self._classes):
                 effort.spend(paid.spent)
                 paid.spent = 0.0
+            if len(after) == 1 and node is not self.root:
+                node.gave_matcher = after[0][1].takes_matcher = True
         return after
 
     def after(self, node: _Node, symbols: Sequence[int]) -> _Node:
@@ -244,7 +247,7 @@ def search(
         if visits >= most_visits and heap:
             continue
         seen[looks] = visits + 1
-        if known_path.symbols:
+        if known_path.symbols and node is not tree.root and not node.gave_matcher:
             at = remaining_from(node.matcher, node.place, tree.places, known_path, effort, too_long)
             if at > too_long:  # what is asked for after a longer rest must be shorter
                 too_long = at

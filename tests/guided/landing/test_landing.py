@@ -471,5 +471,5 @@ def test_what_is_left_of_a_path_has_a_bound_of_its_tokens(engine: Engine) -> Non
         assert list(rest.symbols) == symbols[at:]
         left = len(engine.ll_tokenizer.tokenize_bytes(bytes(symbols[at:]))) + 1
         assert left <= rest.size <= left + 12
-        again = rest.behind(b"ab").from_symbol(1, state.regions)
+        again = rest.prefixed(b"ab").from_symbol(1, state.regions)
         assert (list(again.symbols), again.size) == ([*b"b", *symbols[at:]], rest.size + 1)
