@@ -24,7 +24,7 @@ from guided.landing.known_texts import (
     string_texts,
     value_ends,
 )
-from guided.landing.place import AnswerPlace, PlaceMap
+from guided.tracking.places import AnswerPlace, PlaceMap
 from guided.tracking.regions import FIRST_MARKER
 
 __all__ = ["Candidate", "Candidates", "Preference", "open_parts"]
@@ -65,7 +65,6 @@ class Preference(NamedTuple):
 
     first_bytes: Mapping[int, float]  #: first byte of a JSON value -> its extra cost
     by_tokens: bool = False  #: whether a piece of text costs the number of its tokens instead
-    takes_known: bool = False  #: whether a known text of a response is written wherever one fits
     heeds_extra: bool = True  #: whether `Candidate.extra` counts
 
     def cost(self, candidate: Candidate) -> float:

@@ -12,8 +12,8 @@ from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch, canonical_tokens, write
 from guided.landing.path import EndPath, remaining_from
-from guided.landing.place import AnswerPlace, PlaceMap
 from guided.state.state import GuidanceState
+from guided.tracking.places import AnswerPlace, PlaceMap
 from special_tokens.errors import GuidanceError
 
 __all__ = ["Cursor", "FoundPath", "PathFinder", "in_tokens", "is_free"]
@@ -111,7 +111,7 @@ class PathFinder:
             path_after = path.after(token, symbols) or path.from_symbol(len(symbols), cursor.state.regions)
         elif symbols and 0x80 <= symbols[-1] < 0x100:
             fitting = (data for data in _CONTINUATIONS if matcher.ends_after([*new, *matcher.to_ids(data), *whole]))
-            path_after = next((path.behind(data) for data in fitting), None)
+            path_after = next((path.prefixed(data) for data in fitting), None)
         if path_after is None or not path_after.symbols:
             return path_after
         places, remaining = self.places(cursor.state), path_after.symbols
@@ -175,7 +175,7 @@ def _fitting(
     state: GuidanceState, path: EndPath, most: int, effort: Effort, lead: tuple[int, ...] = ()
 ) -> EndPath | None:
     """Return the path after ``lead`` if both have at most ``most`` tokens."""
-    path = path.behind(lead)
+    path = path.prefixed(lead)
     effort.spend(1 + len(path.symbols) / _SYMBOLS_PER_PLACE)
     return path if path.size <= most else in_tokens(state, path, most)
 

@@ -28,6 +28,7 @@ __all__ = [
     "member_names",
     "objects_in",
     "patterns_in",
+    "response_text",
     "rule_rests",
     "schemas_of",
     "string_texts",
@@ -83,14 +84,14 @@ def rule_rests(plan: Plan) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(text.encode() for rests in rests_of_rules for text in rests))
 
 
-def response_texts(plan: Plan) -> tuple[bytes, ...]:
-    """Return short texts of a plan's response, where it is a grammar in Lark or GBNF or a regex."""
+def response_text(plan: Plan) -> bytes:
+    """Return a short text of a plan's response, where it is a grammar in Lark or GBNF or a regex; else none."""
     response, whole = plan.response, None
     if response is not None and response.kind in ("lark", "gbnf"):
         whole = grammar_texts(response.kind, response.source).whole
     elif response is not None and response.pattern is not None:
         whole = _short_word(_regex_language(response.pattern))
-    return (whole.encode(),) if whole else ()
+    return (whole or "").encode()
 
 
 def grammars_in(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from grammars.limits.time_limits import time_limits
@@ -18,11 +19,11 @@ from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher, ByteTwin
 from guided.landing.candidates import Candidates, Preference
 from guided.landing.effort import Effort
-from guided.landing.known_texts import response_texts
-from guided.landing.path import NOTHING, EndPath
-from guided.landing.place import AnswerPlace, PlaceMap
-from guided.landing.search import SearchTree, search
+from guided.landing.known_texts import response_text
+from guided.landing.path import NOTHING, EndPath, remaining_from
+from guided.landing.search import SearchResult, SearchTree, search
 from guided.state.state import GuidanceState
+from guided.tracking.places import AnswerPlace, PlaceMap
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
 
 __all__ = ["Landing", "LandingSearch", "canonical_tokens", "write"]
@@ -33,7 +34,6 @@ _PREFERENCES = (
     Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), by_tokens=True),
     Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
-_KNOWN_TEXTS_FIRST = Preference({}, takes_known=True)
 _PLACES_FACTOR = 3  # other searches try this many times the places of the one that found an end,
 _MIN_PLACES = 100  # and at least this many
 #: Places of each other search near the budget, in addition to those of the first one.
@@ -63,7 +63,8 @@ class LandingSearch:
         self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
         self._places: PlaceMap | None = None
         self._plan = plan
-        self._candidates = Candidates(plan, Markers(engine.tokens))
+        self._markers = Markers(engine.tokens)
+        self._candidates = Candidates(plan, self._markers)
 
     def shortest_end(
         self,
@@ -80,22 +81,23 @@ class LandingSearch:
         """
         effort = effort or Effort(time_limits().landing_cpu_s)
         try:
-            matcher, place, places = self._follow(state)
+            matcher, place = self.follow(state)
         except GuidanceError as error:
             return Landing(None, str(error))
+        known_path, places = self._known_path, self.places(state)
         tree, most = self.tree(state, matcher, place, Classes() if classes is None else classes), effort.left
         best, best_rank, reason, tried = None, (True, 0, 0), "", 0
-        order = [*_PREFERENCES[:preferences]]
-        if preferences > 1 and not state.tokens and (texts := self._texts):
-            tree.texts, order = texts, [_KNOWN_TEXTS_FIRST, *order]
-        for preference in order:
+        at = remaining_from(matcher, place, places, known_path, effort)
+        known_ends = [SearchResult(tuple(known_path.symbols[at:]))] if at >= 0 else []
+        for preference in _PREFERENCES[:preferences]:
             part = effort.part(min(most, effort.left // 2))
-            for end in search(tree, preference, part):
+            for end in chain(known_ends, search(tree, preference, part, known_path, at)):
                 tokens = None if end.symbols is None else write(state, end.symbols)
                 if end.symbols is None or tokens is None:
                     reason = reason or end.reason or "the masks refuse the text that was found"
                     continue
                 most = max(_MIN_PLACES, _PLACES_FACTOR * end.expansions)
+                part.left = min(part.left, most)
                 rank = (places.refuses(place, end.symbols), len(tokens), len(end.symbols))
                 if best is None or rank < best_rank:
                     best, best_rank = tokens, rank
@@ -128,8 +130,9 @@ class LandingSearch:
             used = used if i else before - effort.left
 
     @cached_property
-    def _texts(self) -> Sequence[bytes]:
-        return response_texts(self._plan)
+    def _known_path(self) -> EndPath:
+        """A text of the response, of which a part may end the answer."""
+        return EndPath(response_text(self._plan))
 
     def matcher(self) -> ByteMatcher:
         """Return the twin's matcher at the beginning of the answer."""
@@ -138,16 +141,16 @@ class LandingSearch:
     def places(self, state: GuidanceState) -> PlaceMap:
         """Return the places of the plan; ``state`` is any under it."""
         if self._places is None:
-            self._places = PlaceMap(self._plan, self._engine, state.regions)
+            self._places = PlaceMap(self._plan, self._markers, state.regions)
         return self._places
 
-    def _follow(self, state: GuidanceState) -> tuple[ByteMatcher, AnswerPlace, PlaceMap]:
+    def follow(self, state: GuidanceState) -> tuple[ByteMatcher, AnswerPlace]:
         """Return the twin's matcher and the place after the state's tokens."""
         places, matcher = self.places(state), self.matcher()
         symbols = [symbol for token in state.tokens for symbol in state.regions.symbols(token)]
         if not matcher.feed(symbols):
             raise LimitExceeded("the byte twin refuses the answer so far", place=f"token {state.num_tokens}")
-        return matcher, places.of(state), places
+        return matcher, places.advance(places.start(state.entry.region), symbols)._replace(is_refused=False)
 
 
 def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None) -> tuple[int, ...] | None:

@@ -25,6 +25,7 @@ from guided.landing.path import EndPath
 from guided.state.mask import TokenMask, Words
 from guided.state.state import GuidanceState
 from guided.tracking.regions import FIRST_MARKER
+from guided.watchers.vocabulary_index import VocabularyIndex
 
 __all__ = ["MaskLanding"]
 
@@ -194,13 +195,10 @@ class _TokenTexts:
     """The ordinary tokens of an engine by the bytes in them, as words of masks."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        markers = engine.tokens.marker_ids
-        sizes = [len(engine.token_bytes(i)) for i in range(engine.vocab_size)]
+        self._index, self._vocab_size = engine.derived(VocabularyIndex.of), engine.vocab_size
+        sizes = [*map(len, self._index.token_bytes)]
         self._ranks = np.argsort(np.argsort(sizes, kind="stable"))  # of the tokens by their sizes
-        self.ordinary: Words = from_ids(
-            (i for i, size in enumerate(sizes) if size and i not in markers), engine.vocab_size
-        )
+        self.ordinary: Words = from_ids((i for i, size in enumerate(sizes) if size), engine.vocab_size)
         self._with: dict[int, Words] = {}
         self._keys = np.full((2, engine.vocab_size), -1)  # equal for tokens of one group, -1 until they are met
         self._numbers: tuple[dict[bytes | int, int], ...] = ({}, {})
@@ -222,7 +220,7 @@ class _TokenTexts:
             yield ids[keys == keys[first]].tolist()
 
     def _key(self, token: int, in_string: bool) -> bytes | int:
-        data = self._engine.token_bytes(token) if is_allowed(self.ordinary, token) else b""
+        data = self._index.token_bytes[token]
         key = data[max(data.find(b'"'), 0) :] if in_string else data[: data.rfind(b'"') + 1]
         return key or token
 
@@ -230,10 +228,7 @@ class _TokenTexts:
         """Return the ordinary tokens in which none of these bytes is."""
         words = self.ordinary
         for byte in data:
-            containing = self._with.get(byte)
-            if containing is None:
-                engine = self._engine
-                ids = (i for i in range(engine.vocab_size) if byte in engine.token_bytes(i))
-                containing = self._with[byte] = from_ids(ids, engine.vocab_size)
-            words = words & ~containing
+            if byte not in self._with:
+                self._with[byte] = from_ids(self._index.holding(bytes((byte,))).tolist(), self._vocab_size)
+            words = words & ~self._with[byte]
         return words

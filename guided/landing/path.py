@@ -8,7 +8,7 @@ from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FREE_TEXT
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
-from guided.landing.place import AnswerPlace, PlaceMap
+from guided.tracking.places import AnswerPlace, PlaceMap
 from guided.tracking.regions import RegionMap
 
 __all__ = ["NOTHING", "EndPath", "remaining_from"]
@@ -85,7 +85,7 @@ class EndPath:
             num += 1
         return EndPath(symbols, size=written - at + len(self.tokens) - num, num_single=written - at)
 
-    def behind(self, symbols: Sequence[int]) -> EndPath:
+    def prefixed(self, symbols: Sequence[int]) -> EndPath:
         """Return the path that writes ``symbols`` first."""
         size = len(symbols)
         single = size + (self.num_single if self.tokens is None else 0)

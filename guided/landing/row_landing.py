@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from grammars.limits.bounded_cache import BoundedCache
@@ -33,7 +33,7 @@ _MAX_PLACES = 16_000
 
 
 class _Start(NamedTuple):
-    """The start of the rows of one plan and entry; ``path`` is None if no end was found, for this ``reason``."""
+    """The start of the rows of one plan and entry; ``reason`` says why there is no path, or that it has a repeat."""
 
     plan: Plan
     path: PlanPath | None
@@ -41,60 +41,30 @@ class _Start(NamedTuple):
 
 
 class _Starts:
-    """The starts of one engine's plans."""
+    """The starts of one engine's plans; none depends on other requests."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._kept: BoundedCache[_Start] = BoundedCache(_MAX_CACHED_PLANS)
 
-    def of(self, plan: Plan, entry: str, max_tokens: int) -> _Start:
-        """Return the start of an entry of a plan, with the shortest answer if a quicker search finds a longer one."""
-        start = self._once((id(plan), entry, False), lambda: self._searched(plan, entry))
-        if start.path is None or start.path.path.size <= max_tokens:
-            return start
-        return self._once((id(plan), entry, True), lambda: self._shortest(start, entry))
-
-    def _once(self, key: tuple[int, str, bool], make: Callable[[], _Start]) -> _Start:
-        """Return what ``make`` returns for ``key``, or returned before: it does not depend on other requests."""
-        start = self._kept.get(key)
+    def of(self, plan: Plan, entry: str) -> _Start:
+        start = self._kept.get((id(plan), entry))
         if start is None:
-            start = make()
-            self._kept.put(key, start)  # it holds the plan, so the id stays its own
+            try:
+                start = _start(plan, self._engine, entry)
+            except GuidanceError as error:
+                start = _Start(plan, None, str(error))
+            self._kept.put((id(plan), entry), start)  # it holds the plan, so the id stays its own
         return start
 
-    def _searched(self, plan: Plan, entry: str) -> _Start:
-        try:
-            search = LandingSearch(plan, self._engine, entry=entry)
-            state = GuidanceState(plan, self._engine, entry=entry)
-        except GuidanceError as error:
-            return _Start(plan, None, str(error))
-        classes = Classes()
-        landing = search.shortest_end(state, classes=classes)
-        tokens, reason = landing.tokens, landing.reason
-        if tokens is None:
-            try:
-                tokens = shortest_output(plan, self._engine, entry=entry)
-            except LimitExceeded as error:
-                return _Start(plan, None, reason or str(error))
-        return _Start(plan, _plan_path(plan, search, state, tokens, classes))
 
-    def _shortest(self, start: _Start, entry: str) -> _Start:
-        """The start with the answer that `guided.inspect.shortest.min_tokens` counts."""
-        assert start.path is not None
-        try:
-            tokens = shortest_output(start.plan, self._engine, entry=entry)
-        except LimitExceeded:
-            return start
-        if start.path.path.size <= len(tokens):
-            return start
-        state = GuidanceState(start.plan, self._engine, entry=entry)
-        return start._replace(path=_plan_path(start.plan, start.path.search, state, tokens, start.path.classes))
-
-
-def _plan_path(
-    plan: Plan, search: LandingSearch, state: GuidanceState, tokens: tuple[int, ...], classes: Classes
-) -> PlanPath:
-    """Return the shortest answer, ``tokens``, as a path, and what is worked out once from it."""
+def _start(plan: Plan, engine: Engine, entry: str) -> _Start:
+    """Return the shortest answer as a path, and what is worked out once from it."""
+    search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
+    classes, effort = Classes(), Effort(time_limits().landing_cpu_s, _MAX_PLACES)
+    tokens, reason, _ = search.shortest_end(state, effort=effort, classes=classes)
+    if tokens is None:
+        return _Start(plan, None, reason)
     symbols = tuple(symbol for token in tokens[:-1] for symbol in state.regions.symbols(token))
     places, values = search.places(state), [0, 0]
     place = places.start(state.entry.region)
@@ -109,8 +79,8 @@ def _plan_path(
     values[0] += places.region(place) is RegionName.CONTENT  # text after reasoning counts as a string
     if all(region.name is not RegionName.REASONING for region in plan.regions):
         values = [0, 0]
-    growth = growth_bound(plan, len(symbols))
-    return PlanPath(search, EndPath(symbols, tokens), growth, classes, *values)
+    path = PlanPath(search, EndPath(symbols, tokens), growth_bound(plan, len(symbols)), classes, *values)
+    return _Start(plan, path, "no end without repeats was found" if place.is_refused else "")
 
 
 def row_landing(
@@ -130,7 +100,7 @@ def row_landing(
     options, must_fit = budget or Budgeting()
     if not isinstance(plan, Plan) or (options is None and not must_fit):
         return RowLanding()
-    start = engine.derived(_Starts).of(plan, begin.entry, max_tokens)
+    start = engine.derived(_Starts).of(plan, begin.entry)
     path = start.path.path if start.path is not None else None
     note = start.reason
     if path is not None and path.size > max_tokens:
@@ -155,13 +125,7 @@ def _is_stopped(plan: Plan, engine: Engine, begin: Begin, tokens: Sequence[int])
 
 def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tuple[int, ...]:
     """Return the tokens of the shortest output found; raises `LimitExceeded` with the reason where none is."""
-    effort = Effort(time_limits().landing_cpu_s, _MAX_PLACES)
-    search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
-    path = search.shortest_end(state, effort=effort)
-    if path.tokens is None:
-        raise LimitExceeded(path.reason, place="plan", hint="use fewer required values")
-    places = search.places(state)
-    symbols = [symbol for token in path.tokens[:-1] for symbol in state.regions.symbols(token)]
-    if places.refuses(places.start(state.entry.region), symbols):
-        raise LimitExceeded("no end without repeats was found", place="plan", hint="require fewer values")
-    return path.tokens
+    start = _start(plan, engine, entry)
+    if start.path is None or start.reason:
+        raise LimitExceeded(start.reason, place="plan", hint="require fewer values")
+    return tuple(start.path.path.tokens or ())

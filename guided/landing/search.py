@@ -11,14 +11,13 @@ from heapq import heapify, heappop, heappush, nsmallest
 from itertools import count
 from typing import NamedTuple
 
-from grammars.plan.plan import RegionName
 from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FREE_TEXT, Classes, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
 from guided.landing.effort import Effort
 from guided.landing.path import NOTHING, EndPath, remaining_from
-from guided.landing.place import AnswerPlace, PlaceMap
+from guided.tracking.places import AnswerPlace, PlaceMap
 
 __all__ = ["SearchResult", "SearchTree", "search"]
 
@@ -50,13 +49,12 @@ class SearchResult(NamedTuple):
 class _Node:
     """The place after ``symbols`` and, once entered, ``forced``, which must come next."""
 
-    __slots__ = ("forced", "gave_matcher", "is_entered", "is_known", "is_lost", "mask", "matcher", "open", "parent",
-                 "penalty", "place", "place_before", "size", "symbols", "takes_matcher")  # fmt: skip
+    __slots__ = ("forced", "gave_matcher", "is_entered", "is_lost", "mask", "matcher", "open", "parent", "penalty",
+                 "place", "size", "symbols", "takes_matcher")  # fmt: skip
 
     def __init__(self, before: ByteMatcher, parent: _Node | None, symbols: Sequence[int], place: AnswerPlace) -> None:
         self.matcher = before  # of the place before, until this one is entered
         self.takes_matcher = self.gave_matcher = False  # an only child takes its parent's over
-        self.is_known = False  # does it follow a known text, which may have been read as the beginning of another?
         self.parent = parent
         self.symbols = symbols
         self.forced: list[int] = []
@@ -65,7 +63,6 @@ class _Node:
         self.is_entered = self.is_lost = False  # lost: a limit of the engine is met
         self.penalty = 0.0
         self._put(place)
-        self.place_before = self.place  #: before what must come next
 
     def _put(self, place: AnswerPlace) -> None:
         self.place = place
@@ -141,11 +138,6 @@ class _Node:
         return SearchResult((*symbols, *ending), "", tried)
 
 
-def _is_inside(place: AnswerPlace) -> bool:
-    """Whether an object or array of JSON is open at a place."""
-    return place.scan is not None and place.scan.frame is not None
-
-
 class SearchTree:
     """The places of all searches that begin at one place, the root.  Not thread-safe.
 
@@ -166,7 +158,6 @@ class SearchTree:
         self.num_tokens = num_tokens
         self.candidates = candidates
         self._classes = classes
-        self.texts: Sequence[bytes] = ()  #: known ones of the response
         self._written = written
         #: of the places, which do not know them: then all are freed with the tree
         self._children: dict[_Node, list[tuple[Candidate, _Node]]] = {}
@@ -192,24 +183,9 @@ class SearchTree:
             for paid in (classes, self._classes):
                 effort.spend(paid.spent)
                 paid.spent = 0.0
-            if len(after) == 1 and _is_inside(node.place_before) and _is_inside(node.place):
+            if len(after) == 1 and node is not self.root:
                 node.gave_matcher = after[0][1].takes_matcher = True
         return after
-
-    def known_text(self, node: _Node) -> _Node | None:
-        """Return the place after a known text of the response that fits at a place, or in what must come before it."""
-        place, forced = node.place_before, node.forced
-        for at in range(0 if node.gave_matcher else len(forced) + 1):
-            if self.places.region(place) is RegionName.RESPONSE and (place.scan is None or place.scan.frame is None):
-                written = bytes(symbol for symbol in forced[at:] if symbol < 256)
-                for text in self.texts:
-                    if text.startswith(written) and node.matcher.accepts(text[len(written) :]):
-                        after = self.after(node, text[len(written) :])
-                        if not after.penalty:
-                            after.is_known = True
-                            return after
-            place = self.places.advance(place, forced[at : at + 1])
-        return None
 
     def after(self, node: _Node, symbols: Sequence[int]) -> _Node:
         """Return the place after ``symbols``."""
@@ -271,17 +247,12 @@ def search(
         if visits >= most_visits and heap:
             continue
         seen[looks] = visits + 1
-        if known_path.symbols and not node.gave_matcher and node is not tree.root:
+        if known_path.symbols and node is not tree.root and not node.gave_matcher:
             at = remaining_from(node.matcher, node.place, tree.places, known_path, effort, too_long)
             if at > too_long:  # what is asked for after a longer rest must be shorter
                 too_long = at
                 yield node.result(tried, known_path.symbols[at:])
-        known_text = tree.known_text(node) if preference.takes_known and not node.is_known else None
-        children = (
-            tree.children(node, mask, effort)
-            if known_text is None
-            else [(Candidate(tuple(known_text.symbols)), known_text)]
-        )
+        children = tree.children(node, mask, effort)
         if any(candidate.settles for candidate, _ in children):
             heap = [item for item in heap if item[3].place.scan is None]  # another tag, say
             heapify(heap)

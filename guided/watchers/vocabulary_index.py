@@ -87,7 +87,7 @@ class VocabularyIndex:
         sizes = np.fromiter(map(len, self.token_bytes), dtype=np.int64, count=len(self.token_bytes))
         return np.frombuffer(b"".join(self.token_bytes), dtype=np.uint8), np.cumsum(sizes) - sizes
 
-    def _holding(self, letters: bytes) -> NDArray[np.int64]:
+    def holding(self, letters: bytes) -> NDArray[np.int64]:
         """Ids of the tokens that contain one of these bytes, ascending: a fast filter before a regex."""
         text, starts = self._text
         at = np.flatnonzero(_table(letters)[text])
@@ -103,7 +103,7 @@ class VocabularyIndex:
     def is_plain(self) -> bytes:
         """By id: 1 if the token neither ends a string nor has an escape in it."""
         plain = np.ones(len(self.token_bytes), dtype=np.uint8)
-        plain[self._holding(b'"\\')] = 0
+        plain[self.holding(b'"\\')] = 0
         return plain.tobytes()
 
     @cached_property
@@ -126,13 +126,13 @@ class VocabularyIndex:
     def exponents_of_zero(self) -> list[int]:
         """Tokens that write an exponent after nothing but zeros."""
         exponent = re.compile(rb"[-\s.0]*[eE]")
-        return [i for i in self._holding(b"eE").tolist() if exponent.match(self.token_bytes[i])]
+        return [i for i in self.holding(b"eE").tolist() if exponent.match(self.token_bytes[i])]
 
     @cached_property
     def key_beginnings(self) -> PrefixTokens:
         """Tokens that begin a key where one comes next, by the text after its quote."""
         pattern = re.compile(rb'[ \t\n\r]*"(' + _UNCLOSED + rb")", re.DOTALL)
-        ids = self._holding(b'"').tolist()
+        ids = self.holding(b'"').tolist()
         return PrefixTokens((m.group(1), i) for i in ids if (m := pattern.fullmatch(self.token_bytes[i])) is not None)
 
     @cached_property
@@ -140,7 +140,7 @@ class VocabularyIndex:
         """Tokens that end a string, by the text before its quote; not valid in the middle of an escape."""
         pattern = re.compile(rb'((?:[^"\\]|\\.)*)"', re.DOTALL)
         groups: dict[bytes, list[int]] = {}
-        for i in self._holding(b'"').tolist():
+        for i in self.holding(b'"').tolist():
             if (m := pattern.match(self.token_bytes[i])) is not None:
                 groups.setdefault(m.group(1), []).append(i)
         return groups
@@ -150,19 +150,19 @@ class VocabularyIndex:
         """Tokens that end something and write the beginning of the next string or number."""
         blank = rb"[ \t\n\r]*"
         pattern = re.compile(rb".*," + blank + rb'(?:"(?!$)' + _UNCLOSED + rb"|[-0-9][-+.0-9eE]*)", re.DOTALL)
-        return [i for i in self._holding(b",").tolist() if pattern.fullmatch(self.token_bytes[i])]
+        return [i for i in self.holding(b",").tolist() if pattern.fullmatch(self.token_bytes[i])]
 
     @cached_property
     def member_crossings(self) -> list[int]:
         """Tokens that end a key, hold its value, and end before or in the next key: `": 1, "a`."""
         pattern = re.compile(rb'.*"[ \t\n\r]*:.*,[ \t\n\r]*(?:"' + _UNCLOSED + rb")?", re.DOTALL)
-        return [i for i in self._holding(b":").tolist() if pattern.fullmatch(self.token_bytes[i])]
+        return [i for i in self.holding(b":").tolist() if pattern.fullmatch(self.token_bytes[i])]
 
     @cached_property
     def commas(self) -> list[int]:
         """Tokens that end with a comma, or with the quote that begins the next key or item."""
         last = re.compile(rb',[ \t\n\r]*"?$')
-        return [i for i in self._holding(b",").tolist() if last.search(self.token_bytes[i])]
+        return [i for i in self.holding(b",").tolist() if last.search(self.token_bytes[i])]
 
     @cached_property
     def blanks(self) -> list[int]:
@@ -193,7 +193,7 @@ class VocabularyIndex:
         return max(
             (
                 len(self.token_bytes[i])
-                for i in self._holding(NUMBER_BYTES).tolist()
+                for i in self.holding(NUMBER_BYTES).tolist()
                 if part.fullmatch(self.token_bytes[i])
             ),
             default=1,

@@ -264,13 +264,13 @@ def test_what_was_learned_of_bytes_at_one_place_is_not_believed_at_another(engin
     entry = plan.entries[-1].name
     search = LandingSearch(plan, engine, entry=entry)
     state = GuidanceState(plan, engine, entry=entry)
-    (first, second), places = engine.tokenize("AB"), search.places(state)
+    first, second = engine.tokenize("AB")
     classes = Classes()
     for token, expected in ((first, b"k!"), (second, b"m!"), (first, b"k!")):
         matcher, after = search.matcher(), state.fork()
         after.commit([token])
         assert matcher.feed(state.regions.symbols(token))
-        tree = search.tree(after, matcher, places.of(after), classes)
+        tree = search.tree(after, matcher, search.follow(after)[1], classes)
         path = next(next(search.ends(tree, Effort(cpu_s=1.0, places=50))))
         assert bytes(path.symbols) == expected
 
@@ -304,8 +304,7 @@ def test_searches_near_the_budget_end_without_a_clock(
     search = LandingSearch(plan, engine)
     monkeypatch.setattr("time.thread_time", lambda: 0.0)
     state, effort = GuidanceState(plan, engine), Effort(cpu_s=1.0, places=50)
-    places = search.places(state)
-    tree = search.tree(state, search.matcher(), places.of(state), Classes())
+    tree = search.tree(state, search.matcher(), search.follow(state)[1], Classes())
     assert sum(1 for ends in search.ends(tree, effort) for _ in ends) < 50
     assert -5 <= effort.left < effort.places  # the last place may look at all bytes
     landing = search.shortest_end(state)

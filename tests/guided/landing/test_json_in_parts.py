@@ -150,7 +150,7 @@ def test_the_text_before_a_value_tells_that_it_begins(
         state = GuidanceState(plan, engine, entry=entry)
         for token in engine.tokenize(text):
             state.commit([token])
-        place = LandingSearch(plan, engine, entry=entry).places(state).of(state)
+        place = LandingSearch(plan, engine, entry=entry).follow(state)[1]
         assert (place.num_values, int(place.scan is not None)) == (number, expected), text
         if text.endswith('<a>{"q": "<a>'):
             assert place.scan is not None

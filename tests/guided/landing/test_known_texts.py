@@ -9,7 +9,7 @@ import pytest
 
 from grammars.values.constraints import JsonSchema, Regex
 from guided.engine.engine import Engine
-from guided.landing.known_texts import response_texts, string_texts
+from guided.landing.known_texts import response_text, string_texts
 from tests.judges.plans import plan_of
 
 PATTERNS = [
@@ -38,5 +38,5 @@ def test_one_word_is_of_all_patterns_of_a_schema(engine: Engine) -> None:
 
 @pytest.mark.parametrize("pattern", [*PATTERNS, "(?i)abc[0-9]+", r"(ab|cd)*e"])
 def test_a_text_of_a_regex_is_one(engine: Engine, pattern: str) -> None:
-    (text,) = response_texts(plan_of(engine, response_format=Regex(pattern)))
+    text = response_text(plan_of(engine, response_format=Regex(pattern)))
     assert re.fullmatch(pattern, text.decode())

@@ -297,7 +297,7 @@ def test_a_search_is_bounded_in_all(engine: Engine, name: str) -> None:
 def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(engine, response_format=HOSTILE["long words"], thinking=False)
     search, state = LandingSearch(plan, engine), GuidanceState(plan, engine)
-    monkeypatch.setattr("guided.landing.landing.response_texts", lambda _: ())
+    monkeypatch.setattr("guided.landing.landing.response_text", lambda _: b"")
     landing = search.shortest_end(state, effort=Effort(cpu_s=60.0, places=20))
     assert landing.tokens is None
     assert re.fullmatch("no end was found within [0-9]+ places, as many as it may try", landing.reason)
@@ -313,13 +313,14 @@ def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(
     engine: Engine, size: int, fits: bool, spent: float
 ) -> None:
     state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
-    places = LandingSearch(state.plan, engine).places(state)
+    search = LandingSearch(state.plan, engine)
+    places = search.places(state)
     refusing: Any = SimpleNamespace(
         mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts=lambda _: fits,
         ends_after=lambda _: False,
     )  # fmt: skip
     effort = Effort(cpu_s=60.0, places=100)
-    assert remaining_from(refusing, places.of(state), places, EndPath((0x5B, *b"x" * size)), effort) == -1
+    assert remaining_from(refusing, search.follow(state)[1], places, EndPath((0x5B, *b"x" * size)), effort) == -1
     assert effort.left == pytest.approx(100 - spent, abs=0.01)
 
 
@@ -331,7 +332,7 @@ def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
         ends_after=lambda ids: looks.append(ids),
     )  # fmt: skip
     places, effort = search.places(state), Effort(cpu_s=60.0, places=100)
-    assert remaining_from(refusing, places.of(state), places, EndPath(tuple(b"[" * 3_000)), effort) == -1
+    assert remaining_from(refusing, search.follow(state)[1], places, EndPath(tuple(b"[" * 3_000)), effort) == -1
     assert 45 < effort.left < 50
     assert 100 < len(looks) < 500
 
@@ -470,5 +471,5 @@ def test_what_is_left_of_a_path_has_a_bound_of_its_tokens(engine: Engine) -> Non
         assert list(rest.symbols) == symbols[at:]
         left = len(engine.ll_tokenizer.tokenize_bytes(bytes(symbols[at:]))) + 1
         assert left <= rest.size <= left + 12
-        again = rest.behind(b"ab").from_symbol(1, state.regions)
+        again = rest.prefixed(b"ab").from_symbol(1, state.regions)
         assert (list(again.symbols), again.size) == ([*b"b", *symbols[at:]], rest.size + 1)

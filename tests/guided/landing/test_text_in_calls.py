@@ -131,10 +131,10 @@ def test_an_end_is_near_in_any_text(engine: Engine, name: str, seed: int) -> Non
     search = LandingSearch(plan, engine)
     for steps in range(15, 45, 5):
         state = strayed(plan, engine, chance, steps)
-        matcher, places = search.matcher(), search.places(state)
+        matcher = search.matcher()
         matcher.feed([symbol for token in state.tokens for symbol in state.regions.symbols(token)])
         if matcher.mask().byte_bits.bit_count() < 100:
             continue  # no text of a string
         effort = Effort(cpu_s=60.0, places=600)
-        tree = search.tree(state, matcher, places.of(state), Classes())
+        tree = search.tree(state, matcher, search.follow(state)[1], Classes())
         assert next(search.ends(tree, effort), None) is not None, b"".join(map(engine.token_bytes, state.tokens))

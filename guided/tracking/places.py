@@ -16,10 +16,8 @@ from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.values.json_scanner import ScanState, read_value
 from grammars.values.watchers import UniqueNode, Watcher
-from guided.engine.engine import Engine
-from guided.state.state import GuidanceState
+from guided.tracking.call_values import CallValueTable
 from guided.tracking.regions import Position, RegionMap, symbols_of
-from guided.watchers.call_values import CallValueTable
 
 __all__ = ["AnswerPlace", "PlaceMap"]
 
@@ -46,14 +44,14 @@ def _nodes(watchers: Sequence[Watcher]) -> tuple[UniqueNode, ...]:
 class PlaceMap:
     """The places of one plan.  Immutable; share it."""
 
-    def __init__(self, plan: Plan, engine: Engine, regions: RegionMap) -> None:
+    def __init__(self, plan: Plan, markers: Markers, regions: RegionMap) -> None:
         self.regions = regions
         self._json = plan.response is not None and plan.response.kind == "json"
-        self._openings, self._longest = _openings(plan, Markers(engine.tokens))
+        self._openings, self._longest = _openings(plan, markers)
         self._response = _nodes(plan.watchers)
         form, steps = plan.format.tool_calls, plan.call_values
         if form is not None and plan.tools and not steps:
-            steps = syntax(form.syntax).value_table(form, plan.tools, Markers(engine.tokens))
+            steps = syntax(form.syntax).value_table(form, plan.tools, markers)
         self._calls = CallValueTable(steps) if steps else None
         self.steps = steps
         self._values = [_nodes(step.watchers) for step in steps]
@@ -66,13 +64,6 @@ class PlaceMap:
     def start(self, region: int) -> AnswerPlace:
         """Return the place at the beginning of an entry in region number ``region``."""
         return self._entered(self.regions.start(region), ())
-
-    def of(self, state: GuidanceState) -> AnswerPlace:
-        """Return the place of a state, by reading all its tokens."""
-        place = self.start(state.entry.region)
-        for token in state.tokens:
-            place = self.advance(place, self.regions.symbols(token))
-        return place._replace(is_refused=False)
 
     def refuses(self, place: AnswerPlace, symbols: Sequence[int]) -> bool:
         """Whether a watcher forbids ``symbols`` after a place: a key or an item is repeated."""

@@ -40,7 +40,7 @@ def test_numbers_are_refused_where_the_masks_refuse_them(engine: Engine, seed: i
     places = search.places(state)
     for token in search.shortest_end(state).tokens or ():
         state.commit([token])
-        if (scan := places.of(state).scan) is not None and scan.frame is not None and not scan.frame.is_object:
+        if (scan := search.follow(state)[1].scan) is not None and scan.frame is not None and not scan.frame.is_object:
             break
     for _ in range(6):
         number = _number(chance).encode()
@@ -51,8 +51,8 @@ def test_numbers_are_refused_where_the_masks_refuse_them(engine: Engine, seed: i
                 break
             is_refused = is_refused or not masks.allows(token)
             written = number[: i + 1]
-            assert places.refuses(places.of(state), written) is is_refused, written
-            assert places.refuses(places.of(grammar), written[i:] + b"]") or not is_refused, written
+            assert places.refuses(search.follow(state)[1], written) is is_refused, written
+            assert places.refuses(search.follow(grammar)[1], written[i:] + b"]") or not is_refused, written
             grammar.commit([token])
             if not is_refused:
                 masks.commit([token])
