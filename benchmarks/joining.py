@@ -2,7 +2,7 @@
 """Benchmark: rows that join and leave one loop, fed packed: against rectangles, batches, and ``model.generate``.
 
     python benchmarks/joining.py                     # all tables (half an hour)
-    python benchmarks/joining.py --only generate     # one of generate, peers, arrivals, gap
+    python benchmarks/joining.py --only generate     # one of generate, peers, continuous, arrivals, gap
     python benchmarks/joining.py --page README.md    # write the tables into that page too
 
 Embedded model, float32, one thread, CPU time of the process; no row is kept from call to call.  A ratio is the median
@@ -10,6 +10,8 @@ over alternating pairs in this process, with the least and the greatest.
 
   generate  ``guide.generate`` of eight rows, packed against rectangles: mixed requests, required calls, free text
   peers     eight rows at once in a shared loop against ``model.generate``: guided rows with our processor, free rows
+  continuous  eight rows at once against transformers' continuous batching, which writes as many tokens without masks:
+            as it is for free rows; for mixed guided ones with attention that reads each row's own keys alone
   arrivals  sixteen mixed requests, one every 0.3 s, against batches of all that wait: tokens per second, first token
   gap       a prompt of 400 tokens joins seven rows: the largest gap between tokens, in steps; our share of the time
 """
@@ -23,12 +25,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
+from transformers import ContinuousBatchingConfig, GenerationConfig
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -201,6 +207,56 @@ def peer_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
     return rows
 
 
+def row_attention(module: Any, query: Any, key: Any, value: Any, mask: Any, **more: Any) -> tuple[Any, None]:
+    """Scaled dot product attention of each row over its own keys, where transformers masks all keys of all rows."""
+    cache = more.get("cache")
+    if cache is None:
+        return sdpa_attention_forward(module, query, key, value, mask, **more)
+    key, value = cache.update(key_states=key, value_states=value, layer_idx=module.layer_idx, kwargs=more)
+    fed, kept = (more[f"cu_seq_lens_{one}"].tolist() for one in "qk")
+    out = torch.empty_like(query)
+    for (a, b), (c, d) in zip(pairwise(fed), pairwise(kept), strict=False):
+        seen = torch.ones(b - a, d - c, dtype=torch.bool).tril(d - c - (b - a))
+        out[:, :, a:b] = torch.nn.functional.scaled_dot_product_attention(
+            query[:, :, a:b], key[:, :, c:d], value[:, :, c:d], seen, scale=more["scaling"], enable_gqa=True
+        )
+    return out.transpose(1, 2).contiguous(), None
+
+
+def continuous_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
+    """Eight rows at once in a shared loop against continuous batching, by tokens per second."""
+    config = ContinuousBatchingConfig(
+        page_size=16, num_blocks=512, max_batch_tokens=128, max_requests_per_batch=16, use_cuda_graph=False
+    )
+    rows = []
+    for name, requests, attention in (
+        ("8 free rows, prompts of 36 tokens", free(36), sdpa_attention_forward),
+        ("8 free rows, prompts of 400 tokens", free(400), sdpa_attention_forward),
+        ("8 mixed guided rows", MIXED, row_attention),
+    ):
+        prompts: list[list[int]] = []
+        tokens: list[int] = []
+
+        def ours(requests: Any = requests, prompts: Any = prompts, tokens: Any = tokens) -> None:
+            made = [of(guide, *request) for request in requests]
+            run(prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000), made)
+            prompts[:] = [list(one.inputs.prompt_ids[0]) for one in made]
+            tokens[:] = [len(one.answers[0].tokens) for one in made]
+
+        def theirs(prompts: Any = prompts, tokens: Any = tokens, attention: Any = attention) -> None:
+            most = round(statistics.mean(tokens))
+            greedy = GenerationConfig(do_sample=False, eos_token_id=-1, pad_token_id=0, max_new_tokens=most)
+            ALL_ATTENTION_FUNCTIONS["sdpa"] = attention
+            try:
+                guide.model.generate_batch(prompts, greedy, config)
+            finally:
+                ALL_ATTENTION_FUNCTIONS["sdpa"] = sdpa_attention_forward
+
+        ours()
+        rows.append((name, ratio(ours, theirs, runs)))
+    return rows
+
+
 def arrivals(guide: Any, every: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Tokens per second and the median time to the first token: of the shared loop, and of batches of what waits."""
     requests = [(f"{chat} ({n})", asked) for n in range(2) for chat, asked in MIXED]
@@ -291,7 +347,7 @@ def gap_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = ("generate", "peers", "arrivals", "gap")
+    names = ("generate", "peers", "continuous", "arrivals", "gap")
     parser.add_argument("--only", choices=names, action="append")
     parser.add_argument("--runs", type=int, default=5, help="pairs of each ratio (default 5)")
     parser.add_argument("--page", type=Path, help="write the tables into this page, between its marks")
@@ -310,6 +366,8 @@ def main() -> None:
         add(("guide.generate, packed", "times as fast as rectangles"), generate_rows(guide, args.runs))
     if "peers" in wanted:
         add(("at once in one loop", "times as fast as model.generate"), peer_rows(guide, args.runs))
+    if "continuous" in wanted:
+        add(("at once in one loop", "times as fast as continuous batching"), continuous_rows(guide, args.runs))
     if "arrivals" in wanted:
         head = ("arriving", "tokens per second / batches", "first token, median", "of batches")
         add(head, arrival_rows(guide, args.runs))
