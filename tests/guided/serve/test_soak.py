@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import threading
@@ -127,6 +128,8 @@ def test_soak(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         return mask(self)
 
     monkeypatch.setattr(GuidanceState, "token_mask", broken)
+    # pytest keeps what is logged, and with each exception the tensors of its frames.
+    monkeypatch.setattr(logging.getLogger("guided.serve"), "propagate", False)
     wanted = [(body, comparable(tiny_guide.complete(body))) for body in bodies(36)]
     with serving(tiny_guide, names=("tiny",), max_rows=12, cache_tokens=900) as live:
         traffic, engine = Traffic(live, wanted), live.service.engine
