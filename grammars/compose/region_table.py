@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import replace
 
 from grammars.compose.tool_section import ToolSection
-from grammars.plan.plan import Exit, QuoteSpan, Region, RegionName
+from grammars.plan.plan import Exit, Plan, QuoteSpan, Region, RegionName
 from grammars.reasoning.part import framing
 from grammars.tool_calls.syntaxes.harmony import Harmony
 from grammars.tool_calls.syntaxes.json_body import JsonSyntax
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.values.format import Format, ToolCallFormat
-from grammars.values.tool import Tool
 
-__all__ = ["AFTER_REASONING", "BEFORE_REASONING", "REASONING", "region_table"]
+__all__ = ["AFTER_REASONING", "BEFORE_REASONING", "REASONING", "plan_without_masks", "region_table"]
 
 _MESSAGE = "<|message|>"
 #: The numbers of the regions.  ``BEFORE_REASONING`` is the answer itself where nothing is reasoned; ``FRAMED`` is the
@@ -51,6 +51,22 @@ def region_table(
     return (*table, *_frames(format, markers, name, section)) if into_frames else table
 
 
+def plan_without_masks(plan: Plan, markers: Markers) -> Plan:
+    """Return the plan that reads what no mask guided: in it more texts open calls, which masks let through as text."""
+    form = plan.format.tool_calls
+    module = syntax(form.syntax) if form is not None else None
+    if form is None or not isinstance(module, Harmony | JsonSyntax):
+        return plan
+    triggers = [markers.pieces(text) for text in module.other_triggers(form, plan.tools)]
+    regions = list(plan.regions)
+    for number, region in enumerate(regions[:FRAMED]):
+        into_calls = next((way for way in region.exits if way.to == CALLS), None)
+        if into_calls is not None:
+            others = (replace(into_calls, trigger=trigger) for trigger in triggers)
+            regions[number] = replace(region, exits=(*region.exits, *others))
+    return replace(plan, regions=tuple(regions))
+
+
 def _exit(marker: str, to: int, markers: Markers) -> Exit:
     before, bare, after = framing(marker)
     return Exit(markers.pieces(bare), to, before, after)
@@ -64,8 +80,7 @@ def _into_calls(section: ToolSection | None, markers: Markers, *, again: bool = 
     gap = (form.between or form.gap) if again and not form.section_start else (form.gap or form.gap_without_text)
     gap = gap if not gap.strip() else ""
     first = section.opens_at_start and not again
-    texts = (*section.triggers, *_others(form, section.tools))
-    return tuple(Exit(markers.pieces(text), CALLS, before=gap, at_start=first) for text in texts)
+    return tuple(Exit(markers.pieces(text), CALLS, before=gap, at_start=first) for text in section.triggers)
 
 
 def _unasked(format: Format, markers: Markers) -> tuple[Exit, ...]:
@@ -73,14 +88,7 @@ def _unasked(format: Format, markers: Markers) -> tuple[Exit, ...]:
     form = format.tool_calls
     if form is None or not format.content.start:
         return ()
-    texts = (*syntax(form.syntax).triggers(form, ()), *_others(form, ()))
-    return tuple(Exit(markers.pieces(text), CALLS) for text in texts)
-
-
-def _others(form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-    """The texts that open calls as well, of which masks guide nothing."""
-    module = syntax(form.syntax)
-    return module.other_triggers(form, tools) if isinstance(module, Harmony | JsonSyntax) else ()
+    return tuple(Exit(markers.pieces(text), CALLS) for text in syntax(form.syntax).triggers(form, ()))
 
 
 def _calls(section: ToolSection | None, markers: Markers) -> Region:

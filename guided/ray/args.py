@@ -29,7 +29,7 @@ class ReplicaArgs(BaseModel, extra="forbid", hide_input_in_errors=True):
     device: str | None = None
     dtype: str = "auto"
     attn_implementation: str | None = None
-    cache_bytes: int | None = None
+    cache_bytes: int | None = Field(None, ge=0)
     api_key_file: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     settings: Settings = Settings()

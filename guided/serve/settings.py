@@ -47,14 +47,18 @@ class Settings:
     limits: TimeLimits = TimeLimits()
 
     def __post_init__(self) -> None:
-        """Raise `RequestError` for a limit below 1, and for a text where a list is meant: each letter would be one."""
+        """Raise `RequestError` for a limit that lets nothing through, and for a text where a list is meant."""
         for name in ("names", "keys"):
             if isinstance(getattr(self, name), str):
                 raise RequestError("one text is not a list", place=name, expected=f"a list: [{name[:-1]}]")
-        for name in ("max_rows", "max_waiting", "cache_tokens", "piece", "max_body"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                place = f"--{name.replace('_', '-')}"
-                raise RequestError(f"{getattr(self, name)} is out of range", place=place, expected="1 or more")
+        counts = ("max_rows", "max_waiting", "cache_tokens", "piece", "max_body")
+        wrong = {name: "1 or more" for name in counts if getattr(self, name) is not None and getattr(self, name) < 1}
+        if not self.max_wait_s > 0:
+            wrong["max_wait_s"] = "more than 0"
+        if not self.drain_s >= 0:
+            wrong["drain_s"] = "0 or more"
+        for name, expected in wrong.items():
+            raise RequestError(f"{getattr(self, name)} is out of range", place=name, expected=expected)
 
 
 def read_keys(path: Path) -> tuple[str, ...]:

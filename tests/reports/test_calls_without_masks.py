@@ -11,13 +11,19 @@ from typing import Any
 import pytest
 
 from grammars.compose.compose import Parts, compose
+from grammars.compose.region_table import plan_without_masks
 from grammars.tool_calls.syntaxes.lookup import syntax
+from grammars.tree.markers import Markers
 from grammars.values.format import Ends, Format
 from grammars.values.tool import Call
+from guided.bitmask import is_allowed
 from guided.engine.engine import Engine
+from guided.hf.generate.call import parsed_answer
+from guided.hf.model.tokenizer_context import TokenizerContext
 from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.accepts import acceptance
 from guided.inspect.format_check import engine_for
+from guided.rows.answer import RowAnswer, read_answer
 from tests.guided.output.test_cut_answers import read
 from tests.judges.plans import END, FORMAT, accepts, plan_of, walk
 from tests.made_up.wire_forms import FORMS, form
@@ -58,7 +64,7 @@ def test_a_right_call_is_ok(engine: Engine) -> None:
 def _read(wire: Format, text: str, properties: dict[str, Any], ended: bool = True) -> Any:
     engine = engine_for(wire)
     tool = {"name": "f", "parameters": {"type": "object", "properties": properties}}
-    plan = compose(Parts(tools=[tool]), tokens=engine.tokens, format=wire)
+    plan = plan_without_masks(compose(Parts(tools=[tool]), tokens=engine.tokens, format=wire), Markers(engine.tokens))
     ids = engine.tokenize(text)
     message = read(plan, engine, ids, "fresh", ended=ended)
     assert read(plan, engine, ids, "fresh", range(1, len(ids)), ended=ended) == message
@@ -250,6 +256,35 @@ def test_an_object_alone_in_another_spelling_is_a_call(unmarked: tuple[Format, s
     message = _read(wire, written.replace("KEY", key), {"x": {}})
     assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": 1})]
     assert (message.content, message.violations, message.unfinished) == (None, (), None)
+
+
+@pytest.mark.parametrize("written", SPELLED)
+@pytest.mark.parametrize("value", ["1", '"a"', "[]"])
+def test_what_masks_let_through_as_text_stays_text(unmarked: tuple[Format, str], written: str, value: str) -> None:
+    """The value is none of the tool's: no mask has guided it."""
+    wire, key = unmarked
+    text, engine = written.replace("KEY", key).replace("1", value), engine_for(wire)
+    parameters = {"type": "object", "properties": {"x": {"type": "boolean"}}, "required": ["x"]}
+    plan = compose(Parts(tools=[{"name": "f", "parameters": parameters}]), tokens=engine.tokens, format=wire)
+    row = RowAnswer(plan, engine)
+    end = next(iter(plan.end_ids()))
+    for token in [*engine.tokenize(text), end]:
+        mask = row.token_mask()
+        assert mask is not None
+        assert is_allowed(mask.words, token)
+        row.push(token)
+    for message in (row.message(), read_answer(row.tokens, plan, engine, sequence=row.sequence)):
+        assert (message.content, message.tool_calls, message.violations) == (text, (), ())
+
+
+def test_foreign_tokens_are_read_with_other_spellings(unmarked: tuple[Format, str], tiny_guide: Any) -> None:
+    wire, key = unmarked
+    context = TokenizerContext(tiny_guide.tokenizer, tiny_guide.context.tokens, wire)
+    tool = {"name": "f", "parameters": {"type": "object", "properties": {"x": {}}}}
+    plan = compose(Parts(tools=[tool]), tokens=context.tokens, format=wire)
+    message = parsed_answer(context, context.engine.tokenize(f'{{"name":"f","{key}":{{"x":1}}}}'), plan)
+    assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": 1})]
+    assert (message.content, message.violations) == (None, ())
 
 
 @pytest.mark.parametrize("text", UNCALLED)

@@ -124,6 +124,7 @@ IGNORED = {
     'start: "a" " b"\n%ignore / +/': (["a b", "   a b  "], "a  "),
     'start: "a" (" b" | "c")\n%ignore / +/': (["a b", "a  c"], ""),
     'start: "b"\n%ignore /b+/': (["b", "bbb"], ""),
+    'start: "a"?\n%ignore " "\n%ignore /#.*/': (["", " ", "a", "#x", " #x", "#a", "a#x", " a #x"], ""),
 }
 
 

@@ -9,13 +9,25 @@ and most assertions inside an unbounded repeat; `NotRegular` says which.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain, pairwise
 
-from grammars.regular.languages import MAX_CODE_POINT, Regular, inter, neg, surely_empty
+from grammars.regular.languages import MAX_CODE_POINT, Ranges, Regular, inter, neg, surely_empty
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.character_classes import WORD
 from grammars.regular.syntax.ecma_parser import EcmaParser
-from grammars.regular.syntax.ecma_tree import InvalidPattern, NotRegular
+from grammars.regular.syntax.ecma_tree import (
+    END,
+    START,
+    Alternation,
+    Concatenation,
+    InvalidPattern,
+    LookAround,
+    NotRegular,
+    Repetition,
+    Tree,
+)
 
 __all__ = ["InvalidPattern", "NotRegular", "disputed", "language", "may_match_less"]
 
@@ -36,8 +48,6 @@ _CASE = "without regard to case only those letters are alike that all readers fo
 _LOOKS = re.compile(r"\(\?<?[=!]")
 _SHORT_CLASS = re.compile(r"\\[wWdDsS]")
 _CASE_FLAG = re.compile(r"\(\?[a-z]*i")
-#: Letters that a boundary may know: all beyond ASCII, and some, so that two of them may differ.
-_BEYOND_ASCII, _LATIN = ((0x80, MAX_CODE_POINT),), ((0x80, 0x24F),)
 #: Parts that match less where a class holds more.
 _TURNED = re.compile(r"\\[WDsSbB]|\[\^|\(\?<?!")
 
@@ -63,10 +73,46 @@ def _has_ascii_boundaries(pattern: str) -> bool:
     """Whether the pattern is surely found in the same strings, whatever other letters word boundaries know."""
     try:
         tree = EcmaParser(pattern).parse()
-        found, *others = (lowered(tree, (*WORD, *more)) for more in ((), _BEYOND_ASCII, _LATIN))
+        is_whole = isinstance(tree, Concatenation) and (tree.parts[0], tree.parts[-1]) == (START, END)
+        if is_whole and all(ranges[-1][1] < 0x80 for ranges in _classes(tree)):
+            return True
+        found = lowered(tree)
+        for more in ((0x80, MAX_CODE_POINT),), _letters(tree):
+            other = lowered(tree, (*WORD, *more))
+            if not (surely_empty(inter(found, neg(other))) and surely_empty(inter(other, neg(found)))):
+                return False
     except (InvalidPattern, NotRegular):
         return False
-    return all(surely_empty(inter(one, neg(two))) for other in others for one, two in ((found, other), (other, found)))
+    return True
+
+
+def _letters(tree: Tree) -> Ranges:
+    """The characters beyond ASCII that Python takes for letters, one for all that the tree tells not apart."""
+    ranges = chain.from_iterable(_classes(tree, with_assertions=True))
+    edges = {edge for low, high in ranges for edge in (low, high + 1) if 0x80 < edge <= MAX_CODE_POINT}
+    out = []
+    for low, after in pairwise(sorted({0x80, *edges, MAX_CODE_POINT + 1})):
+        is_letter = chr(low).isalnum()
+        is_mixed = any(chr(code).isalnum() != is_letter for code in range(low, after))
+        if is_letter or is_mixed:
+            out.append((low, low if is_mixed else after - 1))
+    return tuple(out)
+
+
+def _classes(tree: Tree, *, with_assertions: bool = False) -> Iterator[Ranges]:
+    """Yield the characters that each part of the tree reads, of look-around only ``with_assertions``."""
+    match tree:
+        case Regular(op="chars", args=ranges):
+            yield ranges
+        case Regular(op="words", args=words):
+            yield tuple((code, code) for code in sorted(set(map(ord, "".join(words)))))
+        case Regular(args=parts) | Concatenation(parts=parts) | Alternation(options=parts):
+            for part in parts:
+                yield from _classes(part, with_assertions=with_assertions)
+        case Repetition(body=body):
+            yield from _classes(body, with_assertions=with_assertions)
+        case LookAround(body=body) if with_assertions:
+            yield from _classes(body, with_assertions=True)
 
 
 def may_match_less(pattern: str) -> bool:

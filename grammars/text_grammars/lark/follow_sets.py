@@ -53,7 +53,7 @@ class _Part(NamedTuple):
 
 
 class FollowSets:
-    """The follow sets of a grammar; ``begin`` is the set that it may begin with.
+    """The follow sets of a grammar; ``begin`` is the set that it may begin with, the end included.
 
     ``followers[i]`` is the set after lexeme ``i``, ``lexemes[i]`` its expression (0 is none) and ``places[i]`` its
     first position.  Items other than lexemes (a token, another grammar) have a number but no follow set.
@@ -77,7 +77,7 @@ class FollowSets:
         self.nullable: set[str] = set()  #: the rules that may be empty
         self._learn_nullable()
         self._first = self._firsts()
-        self.begin = self._first["start"]
+        self.begin = self._first["start"] | (END if "start" in self.nullable else 0)
         self.followers = self._all_followers()
         if "start" in self.lexeme_rules:  # the grammar is one lexeme
             number = self._number(Name("start"))

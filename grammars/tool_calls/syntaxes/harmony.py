@@ -54,7 +54,7 @@ class Harmony:
         return (form.call_start + piece["recipient"], form.call_start + piece["channel"] + piece["recipient"])
 
     def other_triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """The texts that open calls without masks as well; the grammar writes none of them."""
+        """The texts that open calls as well in answers that no mask guided."""
         return (form.call_start + _OTHER_CHANNEL + _pieces(form)["recipient"],)
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:

@@ -17,6 +17,7 @@ from guided.hf.generate.session import Session
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
 from guided.hf.model.tokenizer import eos_ids, logits_widths
+from guided.hf.model.tokenizer_context import TokenizerContext
 from guided.landing.options import Budgeting, LandingOptions, ShortBudget, budgeting, checked_max_tokens
 from guided.output.message import Message
 from guided.rows.answer import read_answer
@@ -163,17 +164,19 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
     for r, (row, tokens) in enumerate(zip(rows, generated, strict=True)):
         p = r // expand
         used = len(inputs.prompt_ids[p])
+        plan: RowPlan = plans[p]
+        notes: tuple[str, ...] = ()
+        if isinstance(plan, Plan) and row is None:
+            plan = context.without_masks(plan)
+            notes = ("nothing guided this text: generate was called without the arguments of guide.batch",)
         message = read_answer(
-            tokens, plans[p], context.engine, begin=inputs.begins[p], sequence=row, prompt_tokens=used, number=r
+            tokens, plan, context.engine, begin=inputs.begins[p], sequence=row, prompt_tokens=used, number=r
         )
-        notes = message.notes
-        if isinstance(plans[p], Plan) and row is None:
-            notes += ("nothing guided this text: generate was called without the arguments of guide.batch",)
-        messages.append(replace(message, prompt_ids=inputs.prompt_ids[p], notes=notes))
+        messages.append(replace(message, prompt_ids=inputs.prompt_ids[p], notes=(*message.notes, *notes)))
     return messages
 
 
-def parsed_answer(context: ModelContext, ids: Any, plan: RowPlan) -> Message:
+def parsed_answer(context: TokenizerContext, ids: Any, plan: RowPlan) -> Message:
     """Return the message of `guided.Guide.parse`.
 
     Ids without an end token that are a whole answer under a response format are read as one.
@@ -183,7 +186,8 @@ def parsed_answer(context: ModelContext, ids: Any, plan: RowPlan) -> Message:
         raise RequestError(f"{type(ids).__name__} holds no answer", place="ids", expected="a list of token ids")
     (plan,) = check_rows([plan], 1)
     begin = context.usual_begin(plan)
-    message = read_answer(list(ids), plan, context.engine, begin=begin)
+    read_with = context.without_masks(plan) if isinstance(plan, Plan) else plan
+    message = read_answer(list(ids), read_with, context.engine, begin=begin)
     if message.finish_reason != "length" or not isinstance(plan, Plan) or plan.response is None:
         return message
     state = GuidanceState(plan, context.engine, entry=begin.entry)
@@ -194,7 +198,7 @@ def parsed_answer(context: ModelContext, ids: Any, plan: RowPlan) -> Message:
         return message  # no answer of this plan
     if not ends:
         return message
-    whole = read_answer([*ids, ends[0]], plan, context.engine, begin=begin)
+    whole = read_answer([*ids, ends[0]], read_with, context.engine, begin=begin)
     usage = replace(whole.usage, completion_tokens=len(ids))
     return replace(whole, token_ids=tuple(ids), usage=usage)
 

@@ -9,8 +9,10 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from grammars.compose.compose import Parts, compose
+from grammars.compose.region_table import plan_without_masks
 from grammars.plan.plan import Plan, RowPlan
 from grammars.prompt.describe import describe_plan
+from grammars.tree.markers import Markers
 from grammars.values.format import Format
 from guided.engine.engine import Engine
 from guided.hf.model.chat_template import messages_of, render_chat
@@ -66,7 +68,11 @@ class TokenizerContext:
         """
         thinking = True if self.format.reasoning is not None else None  # a block is read wherever one is written
         plan = compose(Parts(thinking=thinking), tokens=self.tokens, format=self.format)
-        return plan if any(region.exits for region in plan.regions) else None
+        return self.without_masks(plan) if any(region.exits for region in plan.regions) else None
+
+    def without_masks(self, plan: Plan) -> Plan:
+        """Return the plan with which an answer is read that no mask guided: see `plan_without_masks`."""
+        return plan_without_masks(plan, Markers(self.tokens))
 
     def prompt(self, chat: Any, row: RowPlan, *, describe: bool = True) -> BoundPrompt:
         """Return the prompt that shows a chat, rendered with the template arguments of its row's plan.

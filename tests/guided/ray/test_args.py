@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from guided.ray.args import ReplicaArgs
         ({"gpus": -0.5}, "gpus"),
         ({"ingresses": 0}, "ingresses"),
         ({"log_level": "loud"}, "log_level"),
+        ({"cache_bytes": -1}, "cache_bytes"),
         ({"settings": {"max_rwos": 4}}, "settings.max_rwos"),
         ({"settings": {"max_rows": "many"}}, "settings.max_rows"),
         ({"settings": {"otel": "perhaps"}}, "settings.otel"),
@@ -37,9 +39,13 @@ def test_a_mistake_is_named(args: dict[str, Any], place: str) -> None:
     assert ".".join(map(str, error["loc"])) == place
 
 
-def test_a_limit_below_one_is_named_and_no_key_is_shown() -> None:
-    with pytest.raises(ValidationError, match="--max-rows: 0 is out of range") as raised:
-        ReplicaArgs(settings={"max_rows": 0, "keys": ["s3cr3t"]})  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("max_rows", 0), ("piece", -1), ("max_wait_s", 0.0), ("max_wait_s", math.nan), ("drain_s", -0.5)],
+)
+def test_a_limit_that_lets_nothing_through_is_named_and_no_key_is_shown(name: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=f"settings\n.* {name}: {value} is out of range") as raised:
+        ReplicaArgs(settings={name: value, "keys": ["s3cr3t"]})  # type: ignore[arg-type]
     assert "s3cr3t" not in str(raised.value)
 
 

@@ -92,7 +92,10 @@ def test_a_dot_in_a_class_or_escaped_is_no_dot() -> None:
         assert not [row for row in rows if row.keyword == "pattern"]
 
 
-@pytest.mark.parametrize("pattern", ["\\bfoo", "foo\\B", "a\\b.", "(\\b|x)[^a]"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["\\bfoo", "foo\\B", "a\\b.", "(\\b|x)[^a]", "^[一-龥]+\\B[。！]$", "^(?=日\\B。)[^a]+$", "^[क-ह]\\B[ा-ौ]$"],
+)
 @pytest.mark.parametrize("negated", [False, True])
 def test_borders_of_words_next_to_other_letters_are_said(pattern: str, negated: bool) -> None:
     schema: Any = {"type": "string", "pattern": pattern}
@@ -136,13 +139,16 @@ def test_borders_of_words_are_said_both_ways(judge: Judge, schema: Any, values: 
         "^a\\Bb",
         "^(a\\b )?[é]$",
         "x\\b\\.",
+        "^(?!.*\\b(ao|foo)\\b)[ -~]{1,255}$",
+        "^[à-ö]\\B[一-龥é]$",
+        "^[×÷]\\B[。！]$",
     ],
 )
 def test_borders_of_words_that_ascii_letters_decide_are_kept(judge: Judge, pattern: str) -> None:
     schema = {"type": "string", "pattern": pattern}
     found = judge.compiled(schema, "strict")
     for value in map(
-        "".join, chain(*(product("ao-b.é 1", repeat=size) for size in range(4)), product(["foo"], "- é", "1é"))
+        "".join, chain(*(product("ao-b.é 1日。", repeat=size) for size in range(4)), product(["foo"], "- é", "1é"))
     ):
         said = {verdict.is_valid for verdict in verdicts(schema, value)}
         assert found.accepts(json.dumps(value, ensure_ascii=False)) == (said == {True}), value
