@@ -124,7 +124,7 @@ class LexemeLanguages:
             case AndExpr(parts=parts):
                 return _small(inter(*map(self._language, parts)))
             case NotExpr(body=body) if not self._at_most:
-                return neg(self._language(body))
+                return inter(self.compact(ALL), neg(self._language(body)))
             case Repeated(body=body, least=least, most=most):
                 return rep(self._language(body), least, most)
         raise NotTranslated(type(expr).__name__)
@@ -187,8 +187,9 @@ def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
                 ):
                     swallowing[analysis.lexemes[long]] = None  # type: ignore[index]
     except TooMuch:
-        many = (i for i in range(1, len(analysis.lexemes)) if lengths(language_of(i))[1] != 1)
-        return [analysis.lexemes[i] for i in many]  # type: ignore[misc]
+        characters = LexemeLanguages(source)
+        terms = ((lexeme, characters.of(lexeme)) for lexeme in analysis.lexemes if lexeme is not None)
+        return [lexeme for lexeme, term in terms if term is None or lengths(term)[1] != 1]
     return list(swallowing)
 
 

@@ -17,7 +17,7 @@ from operator import or_
 from typing import NamedTuple, TypeAlias
 
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.languages import EPS, NONE, Regular, derivative_classes, derive
+from grammars.regular.languages import EPS, MAX_CODE_POINT, NONE, Regular, derivative_classes, derive
 from grammars.text_grammars.lark.ast import Expr, LarkGrammar, Name, SourcePlace
 from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
@@ -187,9 +187,10 @@ class LexerWalk:
             if longer and next_lexemes and not self._is_expected(longer):
                 long = min(map(self._shown, longer))
                 for short, followers in begun_after:
-                    for reader in () if self._is_apart(short, codes[i]) else followers[i]:
-                        if reader not in longer:
-                            yield longer, reader, LostText(self._shown(short), long, self._shown(reader))
+                    for reader in followers[i]:
+                        if reader not in longer and not self._is_apart(short, codes[i], reader):
+                            shown = self._shown(reader) + " (beyond ASCII)" * (codes[i] >= _ASCII)
+                            yield longer, reader, LostText(self._shown(short), long, shown)
 
     def _read_apart(
         self, group: _Group, reader: _Begun, lost: LostText
@@ -207,31 +208,42 @@ class LexerWalk:
     def _is_expected(self, longer: _Group) -> bool:
         return bool(self._ignored) and any(lexeme.left.nullable for lexeme in longer)
 
-    def _is_apart(self, short: _Begun, code: int) -> bool:
-        """Whether authors write something ignored between these two: a word, and what goes on as one does."""
-        if not self._ignored or not (self._char(code).isalnum() or self._char(code) == "_"):
+    def _is_apart(self, short: _Begun, code: int, reader: _Begun) -> bool:
+        """Whether authors write something else: something ignored between a word and what goes on as one does.
+
+        Where the reader has other characters, they also write none that other ones stand for: the ``ſ`` of ``(?i:s)``.
+        """
+        chars = self._chars(code, reader.left)
+        if all(map(_is_variant, chars)):
+            return not all(map(_is_variant, self._first_chars(reader)))
+        if not self._ignored or not any(char.isalnum() or char == "_" for char in chars):
             return False
         if short.number not in self._words:
-            first = _moves(self._languages.of(self._lexeme(short)) or NONE)
-            chars = (self._char(code) for low, high, _ in first for code in range(low, min(high, _LETTERS) + 1))
-            self._words[short.number] = any(char.isalpha() or char == "_" for char in chars)
+            self._words[short.number] = any(char.isalpha() or char == "_" for char in self._first_chars(short))
         return self._words[short.number]
 
-    def _char(self, code: int) -> str:
-        return self._languages.alphabet.example(code) if self._languages.alphabet else chr(code)
+    def _first_chars(self, begun: _Begun) -> Iterator[str]:
+        for low, high, left in _moves(self._languages.of(self._lexeme(begun)) or NONE):
+            for code in range(low, min(high, _LETTERS) + 1):
+                yield from self._chars(code, left)
+
+    def _chars(self, code: int, left: Regular) -> list[str]:
+        """Return characters that ``code`` stands for; ``left`` is what follows it, of a first byte the rest too."""
+        assert self._languages.alphabet is not None
+        return self._languages.alphabet.examples(code, [move[:2] for move in _moves(left)])
+
+
+def _is_variant(char: str) -> bool:
+    """Whether it is a blank or a digit beyond ASCII, or differs from another letter as ``ſ`` does from ``s``."""
+    folded = char.casefold()
+    is_folded = len(folded) == 1 and char not in (folded, folded.upper())
+    return not char.isascii() and (char.isspace() or char.isdecimal() or is_folded)
 
 
 def _codes(begun: Iterable[_Begun]) -> list[int]:
-    """Return a character of each class of ASCII that the lexemes distinguish, and of each of theirs beyond ASCII."""
-    codes: set[int] = set()
-    for lexeme in begun:
-        beyond: dict[Regular, int] = {}
-        for low, high, left in _moves(lexeme.left):
-            codes |= {code for code in (low, high + 1) if code < _ASCII}
-            if high >= _ASCII:
-                beyond.setdefault(left, max(low, _ASCII))
-        codes |= set(beyond.values())
-    return sorted(codes)
+    """Return a character of each class that the lexemes distinguish."""
+    edges = {edge for lexeme in begun for low, high, _ in _moves(lexeme.left) for edge in (low, high + 1)}
+    return sorted(edge for edge in edges if edge <= MAX_CODE_POINT)
 
 
 #: The number of ASCII characters, and of those of which the first of a lexeme are looked at.
