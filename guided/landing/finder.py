@@ -11,7 +11,7 @@ from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch, canonical_tokens, write
-from guided.landing.path import EndPath, remaining_from
+from guided.landing.path import NOTHING, EndPath, remaining_from
 from guided.state.state import GuidanceState
 from guided.tracking.places import AnswerPlace, PlaceMap
 from special_tokens.errors import GuidanceError
@@ -40,7 +40,8 @@ class Cursor(NamedTuple):
 class FoundPath(NamedTuple):
     """The path that a search found, or None if the search found no path that fits.
 
-    With ``is_certain`` the search found only a path that is too long, so None very likely means that no path fits.
+    With ``is_certain`` the search found only a path that is too long, or with two preferences only texts that cost more
+    than one that fits may, so None very likely means that no path fits.
     Without it None means nothing: the search may have run out of places.
     """
 
@@ -147,9 +148,12 @@ class PathFinder:
             and (path := _fitting(state, known_path.from_symbol(at, state.regions), most, effort, lead)) is not None
         ):
             return FoundPath(path)
-        tree, is_found = self._search.tree(state, matcher, place, self._classes), False
+        tree, is_found, num_far = self._search.tree(state, matcher, place, self._classes), False, 0
         for ends in self._search.ends(tree, effort, known_path, at):
+            end: EndPath | None = NOTHING
             for end in ends:
+                if end is None:
+                    break
                 is_found = True
                 path = _fitting(state, end, most, effort, lead)
                 if path is not None and not places.refuses(place, end.symbols):
@@ -160,7 +164,8 @@ class PathFinder:
                     return FoundPath(repeated)
                 if missing > _MAX_EXCESS_OF_ENDS:
                     break
-        return FoundPath(repeated, repeated is not None or is_found)
+            num_far += end is None
+        return FoundPath(repeated, repeated is not None or is_found or num_far > 1)
 
 
 def is_free(state: GuidanceState) -> bool:

@@ -117,16 +117,21 @@ class LandingSearch:
 
     def ends(
         self, tree: SearchTree, effort: Effort, known_path: EndPath = NOTHING, too_long: int = -1
-    ) -> Iterator[Iterator[EndPath]]:
+    ) -> Iterator[Iterator[EndPath | None]]:
         """Yield the paths that the search with each preference yields, see `search`, their tokens not known.
 
-        The first search may take all of ``effort``, each other one little more than that took.
+        None after them says that any other costs more than a text may.  The first search may take all of ``effort``,
+        each other one little more than that took.
         """
         before, used = effort.left, 0.0
         for i, preference in enumerate(_PREFERENCES):
             least = effort.left - used - _EXTRA_PLACES if i else 0.0
             ends = search(tree, preference, effort, known_path, too_long, least=least)
-            yield (EndPath(result.symbols) for result in ends if result.symbols is not None)
+            yield (
+                None if result.symbols is None else EndPath(result.symbols)
+                for result in ends
+                if result.symbols is not None or result.is_far
+            )
             used = used if i else before - effort.left
 
     @cached_property

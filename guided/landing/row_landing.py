@@ -105,7 +105,7 @@ def row_landing(
     note = start.reason
     if path is not None and path.size > max_tokens:
         note = f"{max_tokens} tokens cannot hold the shortest answer found, which has {path.size}"
-        if must_fit:
+        if must_fit and not start.reason:  # without the repeat it may be shorter
             raise RequestError(note, place="max_tokens", expected=f"at least {path.size}")
     if options is None:
         return RowLanding()

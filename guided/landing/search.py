@@ -39,11 +39,15 @@ _REFUSED_COST = 40.0
 
 
 class SearchResult(NamedTuple):
-    """The symbols of a text that ends an answer; None if no such text was found, for this ``reason``."""
+    """The symbols of a text that ends an answer; None if no such text was found, for this ``reason``.
+
+    With ``is_far`` all that was left to try costs more than a text may.
+    """
 
     symbols: tuple[int, ...] | None
     reason: str = ""
     expansions: int = 0
+    is_far: bool = False
 
 
 class _Node:
@@ -219,7 +223,7 @@ def search(
             return
         estimate, _, cost, node, is_paid = heappop(heap)
         if estimate > most:
-            yield SearchResult(None, f"no end is near enough: {most:g} was the limit", tried)
+            yield SearchResult(None, f"no end is near enough: {most:g} was the limit", tried, is_far=True)
             return
         tried, since = tried + 1, since + 1
         effort.spend(1.0)

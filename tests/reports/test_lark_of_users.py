@@ -221,7 +221,9 @@ KEYWORDS = {
 
 @pytest.mark.parametrize(("source", "text"), KEYWORDS.items())
 def test_a_text_is_found_where_names_may_begin_like_keywords(engine: Engine, source: str, text: str) -> None:
-    assert shortest(plan_of(engine, PLAIN, response_format=guided.Lark(source)), engine) == text
+    found = shortest(plan_of(engine, PLAIN, response_format=guided.Lark(source)), engine)
+    assert found is not None
+    assert found.upper() == text.upper()  # which letter a name has is left to the search
 
 
 @pytest.mark.parametrize("blank", ['" "', "/[ \\t]+/", "/\\s+/"])

@@ -553,3 +553,23 @@ def test_far_from_the_budget_a_torn_character_needs_no_search(engine: Engine) ->
                 twin.extend([nearest])
             assert twin.error is None
             assert twin.num_tokens <= row.num_tokens + 6
+
+
+@pytest.mark.parametrize("extra", [0, 1, 2, 5, 20, 40])
+def test_what_costs_far_more_than_is_left_is_not_begun(engine: Engine, extra: int) -> None:
+    """Searches for the end of thirty members find none that is near; the empty list is the answer that fits."""
+    keys = {f"key_number_{i}": {"type": "integer"} for i in range(30)}
+    schema = {"type": "array", "items": {"type": "object", "properties": keys, "required": [*keys]}}
+    plan = plan_of(engine, response_format=schema)
+    most = min_tokens(plan, engine) + extra
+    row, written = row_of(plan, engine, most), b""
+    for wanted in b"[{":
+        assert row.token_mask() is not None
+        token = engine.tokenize(chr(wanted))[0]
+        if row.is_landing():
+            assert row.landing is not None
+            lands = row.lands(token, row.landing.step_effort(), is_own=True)
+            token = token if lands else row.landing_token()  # type: ignore[assignment]
+        row.extend([token])
+        written += engine.token_bytes(token)
+    assert written == b"[]"
