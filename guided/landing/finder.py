@@ -149,6 +149,7 @@ class PathFinder:
         ):
             return FoundPath(path)
         tree, is_found, num_far = self._search.tree(state, matcher, place, self._classes), False, 0
+        # ``num_far`` counts the searches, one for each preference, to which all that was left costs too much.
         for ends in self._search.ends(tree, effort, known_path, at):
             end: EndPath | None = NOTHING
             for end in ends:

@@ -41,7 +41,7 @@ _REFUSED_COST = 40.0
 class SearchResult(NamedTuple):
     """The symbols of a text that ends an answer; None if no such text was found, for this ``reason``.
 
-    With ``is_far`` all that was left to try costs more than a text may.
+    With ``is_far`` all that was left to try costs more than `Effort.cost`, or than a first end by more than a little.
     """
 
     symbols: tuple[int, ...] | None

@@ -137,7 +137,7 @@ class JsonSyntax:
         return tuple(text for body in self.bodies(form) for text in _name_openings(form, body, tools))
 
     def other_triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """The texts that open an object alone in other spellings, in answers that no mask guided."""
+        """The texts that open an object alone without blanks or with one after its brace, where no mask guided."""
         if form.section_start + form.call_start:
             return ()
         lead = _json_body(form).pattern.partition("$arguments")[0].rstrip()

@@ -42,7 +42,7 @@ class _ForwardCache(Cache):
 
 
 class PackedKV(KVCache):
-    """A cache of rows of any lengths, for models that `packing_of` finds right (see `KVCache`)."""
+    """A cache of rows of any lengths, for models that `guided.hf.cache.packing.packs` finds right (see `KVCache`)."""
 
     def __init__(self, model: Any, rows: int) -> None:
         super().__init__(model, rows)
