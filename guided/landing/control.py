@@ -239,8 +239,9 @@ class LandingControl:
         return Effort(cpu_s=time_limits().landing_step_cpu_s, places=int(places))
 
     # A token is refused where ends were found and each of them is too long, or where with two preferences all that was
-    # left cost more than a text that fits may.  A search that was cut before decides nothing: the model's own token is taken, and the answer may be cut, until the budget has chosen a
-    # token; from there on only tokens with a known path are taken.
+    # left cost more than a text that fits may.  A search that was cut before decides nothing: the model's own token is
+    # taken, and the answer may be cut, until the budget has chosen a token; from there on only tokens with a known path
+    # are taken.
     def allows(self, state: GuidanceState, token: int, effort: Effort, *, is_own: bool = True) -> bool:
         """Whether a path to the end that fits into the budget is known after ``token``, which the mask allows.
 
