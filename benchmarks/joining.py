@@ -3,12 +3,13 @@
 
     python benchmarks/joining.py                     # all tables (half an hour)
     python benchmarks/joining.py --only generate     # one of generate, peers, continuous, arrivals, gap
+    python benchmarks/joining.py --against TREE      # ``generate`` against another checkout, which is else left out
     python benchmarks/joining.py --page README.md    # write the tables into that page too
 
-Embedded model, float32, one thread, CPU time of the process; no row is kept from call to call.  A ratio is the median
-over alternating pairs in this process, with the least and the greatest.
+Embedded model, float32, one thread, CPU time of the process.  Rows are kept as by default, but no row from call to
+call.  A ratio is the median over alternating pairs, with the least and the greatest.
 
-  generate  ``guide.generate`` of eight rows, packed against rectangles: mixed requests, required calls, free text
+  generate  ``guide.generate`` of eight rows against that of TREE: mixed requests, required calls, free text
   peers     eight rows at once in a shared loop against ``model.generate``: guided rows with our processor, free rows
   continuous  eight rows at once against transformers' continuous batching, which writes as many tokens without masks:
             as it is for free rows; for mixed guided ones with attention that reads each row's own keys alone
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
+from benchmarks import generate_rows as generated  # noqa: E402
 from benchmarks.json_schema_tables import write_page  # noqa: E402
 from benchmarks.loop import markdown  # noqa: E402
 from guided.hf.answering import generation_of, rows_of  # noqa: E402
@@ -50,49 +53,19 @@ from guided.hf.loop.generation import Generation  # noqa: E402
 from guided.hf.loop.row_loop import RowLoop  # noqa: E402
 from guided.hf.options import options_of  # noqa: E402
 
-PERSON = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 30}, "age": {"type": "integer", "minimum": 0, "maximum": 120},
-        "city": {"type": "string", "maxLength": 20}, "married": {"type": "boolean"},
-        "country": {"enum": ["France", "Spain", "Italy"]},
-    },
-    "required": ["name", "age", "city", "married", "country"],
-    "additionalProperties": False,
-}  # fmt: skip
 WORDS = "The lighthouse keeper wrote down the weather, the ships, and what the sea had brought in the night. " * 30
 
 
-def get_weather(city: str, unit: str, days: int) -> str:
-    """Weather of a city."""
-    return city * days + unit
-
-
+#: What `chat` is asked for besides, by row.
+_MORE: list[dict[str, Any]] = [
+    {}, {}, {}, {}, {}, {"stop": ["waves", "\n\n"], "max_tokens": 40}, {"frequency_penalty": 0.2},
+    {"logprobs": True, "top_logprobs": 3, "max_tokens": 16},
+]  # fmt: skip
 #: Eight requests, none like another.
 MIXED: list[tuple[str, dict[str, Any]]] = [
-    ("Alice Martin, 31, a married baker, lives in Lyon, France. Extract the person.",
-     {"response_format": PERSON, "temperature": 0, "max_tokens": 90}),
-    ("What will the weather be in Berlin for the next 3 days?",
-     {"tools": [get_weather], "tool_choice": "required", "temperature": 0, "max_tokens": 80}),
-    ("I need the weather of Rome in celsius.",
-     {"tools": [get_weather], "tool_choice": "required", "temperature": 0.8, "seed": 5, "max_tokens": 80}),
-    ("Is the sky blue?",
-     {"response_format": guided.Choice(["yes, of course", "no, never", "it depends on the weather"]),
-      "temperature": 0.7, "seed": 3, "max_tokens": 100}),
-    ("Write a licence plate.",
-     {"response_format": guided.Regex("[A-Z]{2}-[0-9]{3}-[A-Z]{2}"), "temperature": 1.0, "seed": 11, "max_tokens": 30}),
-    ("Tell me about the sea.",
-     {"temperature": 0.9, "top_p": 0.9, "seed": 7, "stop": ["waves", "\n\n"], "max_tokens": 40}),
-    ("Bob is 45 and drives a bus in Madrid, Spain; he is single. Extract the person.",
-     {"response_format": PERSON, "temperature": 0.6, "seed": 2, "presence_penalty": 0.5, "max_tokens": 90}),
-    ("Name a colour.", {"temperature": 0, "logprobs": True, "top_logprobs": 3, "max_tokens": 16}),
-]  # fmt: skip
-CITIES = ("Rome", "Oslo", "Bern", "Lima", "Kyoto", "Quito", "Paris", "Cairo")
-CALLS: list[tuple[str, dict[str, Any]]] = [
-    (f"Weather in {city} in celsius?",
-     {"tools": [get_weather], "tool_choice": "required", "temperature": 0, "max_tokens": 60})
-    for city in CITIES
-]  # fmt: skip
+    (chat, {**asked, **how, "max_tokens": 90, **more})
+    for (chat, asked, how), more in zip(generated.MIXED, _MORE, strict=True)
+]
 
 
 def free(size: int) -> list[tuple[str, dict[str, Any]]]:
@@ -102,7 +75,7 @@ def free(size: int) -> list[tuple[str, dict[str, Any]]]:
 
 
 def of(guide: Any, chat: str, asked: dict[str, Any]) -> Generation:
-    options = options_of("chat", {**asked, "reuse": False})
+    options = options_of("chat", asked)
     return generation_of(guide.planner, *rows_of(guide.planner, chat, None, options, "chat", is_one=True), options)
 
 
@@ -150,30 +123,33 @@ def own_loop_of(guide: Any, runs: Sequence[Generation]) -> RowLoop:
     return prepare.own_loop(guide.context, prepare.Prepared(cache(guide.model, 0)), runs[0].inputs)
 
 
-def generate_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
+def generate_rows(tree: Path, runs: int) -> list[tuple[str, str]]:
+    """``guide.generate`` against that of another checkout, a worker process each."""
+    workers = [
+        subprocess.Popen(
+            [sys.executable, ROOT / "benchmarks" / "generate_rows.py"], env=os.environ | {"PYTHONPATH": str(path)},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for path in (ROOT, tree.resolve())
+    ]  # fmt: skip
+
+    def seconds(worker: subprocess.Popen[str], name: str) -> float:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        print(name, file=worker.stdin, flush=True)
+        return float(worker.stdout.readline())
+
     rows = []
-    for name, requests in (("8 mixed", MIXED), ("8 calls", CALLS)):
-
-        def packed(requests: Any = requests) -> None:
-            made = [of(guide, *request) for request in requests]
-            run(own_loop_of(guide, made), made)
-
-        def padded(packed: Callable[[], None] = packed) -> None:
-            with rectangles():
-                packed()
-
-        packed()
-        rows.append((name, ratio(packed, padded, runs)))
-    chats = [chat for chat, _ in free(36)]
-
-    def ours() -> None:
-        guide.generate(chats, sampling=guided.Sampling(temperature=0), max_tokens=32, reuse=False)
-
-    def before() -> None:
-        with rectangles():
-            ours()
-
-    rows.append(("8 equal free rows", ratio(ours, before, runs)))
+    for name in generated.WORKLOADS:
+        for worker in workers:
+            seconds(worker, name)
+        found = []
+        for n in range(runs):
+            times = {worker: seconds(worker, name) for worker in workers[:: 1 if n % 2 else -1]}
+            found.append(times[workers[1]] / times[workers[0]])
+        rows.append((name, f"{statistics.median(found):.2f} ({min(found):.2f} to {max(found):.2f})"))
+    for worker in workers:
+        worker.terminate()
     return rows
 
 
@@ -183,7 +159,7 @@ def peer_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
     guided_ones = [(chat, {**asked, "temperature": 0}) for chat, asked in MIXED if "response_format" in asked]
     guided_ones = [(c, {k: a[k] for k in ("response_format", "temperature", "max_tokens")}) for c, a in guided_ones]
     for name, requests in (
-        ("8 guided rows", (guided_ones * 2)[:8]),
+        ("8 guided rows", [(f"{n} {chat}", asked) for n, (chat, asked) in enumerate((guided_ones * 2)[:8])]),
         ("8 free rows, prompts of 36 tokens", free(36)),
         ("8 free rows, prompts of 400 tokens", free(400)),
     ):
@@ -193,6 +169,7 @@ def peer_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
         is_guided = "response_format" in requests[0][1]
 
         def ours(requests: Any = requests) -> None:
+            guide.forget()
             made = [of(guide, *request) for request in requests]
             run(prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000), made)
 
@@ -238,6 +215,7 @@ def continuous_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
         tokens: list[int] = []
 
         def ours(requests: Any = requests, prompts: Any = prompts, tokens: Any = tokens) -> None:
+            guide.forget()
             made = [of(guide, *request) for request in requests]
             run(prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000), made)
             prompts[:] = [list(one.inputs.prompt_ids[0]) for one in made]
@@ -262,6 +240,7 @@ def arrivals(guide: Any, every: float) -> tuple[tuple[float, float], tuple[float
     requests = [(f"{chat} ({n})", asked) for n in range(2) for chat, asked in MIXED]
     found = []
     for is_joined in (True, False):
+        guide.forget()
         made, begun, tokens = 0, time.process_time(), 0
         skipped, running, firsts = 0.0, dict[int, Generation](), dict[int, float]()
         loop = prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000)
@@ -310,13 +289,14 @@ def arrival_rows(guide: Any, runs: int) -> list[tuple[str, str, str, str]]:
 def gap_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
     gaps = []
     for _ in range(runs):
+        guide.forget()
         loop = prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000)
         for chat, _ in free(36)[:7]:
             of(guide, chat, {"temperature": 0, "max_tokens": 60}).join(loop)
         for _ in range(4):
             loop.step()
         plain = statistics.median(cpu(loop.step) for _ in range(8))
-        late = of(guide, free(400)[0][0], {"temperature": 0, "max_tokens": 4})
+        late = of(guide, free(400)[7][0], {"temperature": 0, "max_tokens": 4})
         late.join(loop)
         longest = 0.0
         while not late.answers[0].tokens:
@@ -348,6 +328,7 @@ def gap_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = ("generate", "peers", "continuous", "arrivals", "gap")
+    parser.add_argument("--against", type=Path, help="a checkout whose guide.generate is timed next to this one's")
     parser.add_argument("--only", choices=names, action="append")
     parser.add_argument("--runs", type=int, default=5, help="pairs of each ratio (default 5)")
     parser.add_argument("--page", type=Path, help="write the tables into this page, between its marks")
@@ -362,8 +343,8 @@ def main() -> None:
         print("\n" + tables[-1], flush=True)
 
     wanted = args.only or names
-    if "generate" in wanted:
-        add(("guide.generate, packed", "times as fast as rectangles"), generate_rows(guide, args.runs))
+    if "generate" in wanted and args.against is not None:
+        add(("guide.generate", f"times as fast as {args.against.name}"), generate_rows(args.against, args.runs))
     if "peers" in wanted:
         add(("at once in one loop", "times as fast as model.generate"), peer_rows(guide, args.runs))
     if "continuous" in wanted:

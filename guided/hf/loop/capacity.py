@@ -12,11 +12,11 @@ from special_tokens.errors import RequestError
 
 __all__ = ["Capacity"]
 
-#: Prompt tokens that a step feeds while others run cost this many steps more, at most.
+#: Prompt tokens that a step feeds while others run cost this many steps more for each row that waits, at most.
 FURTHER_STEPS = 2
 
 #: Sizes of a piece of a prompt, and that of a step without running rows: a newcomer waits for it to end.
-PIECES = (16, 32, 64, 128, 256)
+PIECES = (16, 32, 48, 64, 96, 128, 192, 256)
 IDLE_PIECE = 512
 
 
@@ -50,13 +50,16 @@ class Capacity:
                 expected=f"at most {self.cached_tokens}, which the cache holds",
             )  # fmt: skip
 
-    def prompt_tokens(self, running: int, columns: Callable[[Sequence[int]], int]) -> int:
-        """Return the prompt tokens of a step with ``running`` rows; ``columns`` are those of the cache."""
+    def prompt_tokens(self, running: int, waiting: int, columns: Callable[[Sequence[int]], int]) -> int:
+        """Return the prompt tokens of a step with ``running`` rows, while ``waiting`` rows wait for their first token.
+
+        ``columns`` are those of the cache.
+        """
         if self.cost is None:
             return sys.maxsize
         if not running:
             return max(IDLE_PIECE, self.piece or 0)
         if self.piece is not None:
             return self.piece
-        most = (1 + FURTHER_STEPS) * self.cost(columns([1] * running))
+        most = (1 + FURTHER_STEPS * waiting) * self.cost(columns([1] * running))
         return max((n for n in PIECES if self.cost(columns([1] * running + [n])) <= most), default=PIECES[0])

@@ -154,7 +154,8 @@ class Places:
     def _prompt_tokens(self) -> int:
         """The prompt tokens that the next forward may feed."""
         running = sum(not row.is_filling for row in self.active)
-        return self.capacity.prompt_tokens(running, self.cache.num_columns)
+        waiting = min(len(self.active) + len(self.waiting), self.capacity.rows) - running
+        return self.capacity.prompt_tokens(running, waiting, self.cache.num_columns)
 
     def piece_sizes(self) -> list[int | None]:
         """Return how many tokens of each active row the next forward feeds; None for a row whose last token is fed."""

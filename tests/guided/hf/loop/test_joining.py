@@ -19,6 +19,7 @@ import torch
 import guided
 from guided.hf.answering import generation_of, rows_of
 from guided.hf.cache.packed_kv import PackedKV
+from guided.hf.loop.capacity import Capacity
 from guided.hf.loop.generation import Generation
 from guided.hf.loop.prepare import shared_loop
 from guided.hf.loop.row_loop import RowLoop
@@ -241,6 +242,34 @@ def test_a_prompt_is_fed_in_pieces_while_others_run(tiny_guide: Any) -> None:
     assert len(fed) > 5
     assert max(fed) == 17
     assert second.messages()[0].usage.forwards == 1
+
+
+def test_each_row_that_waits_may_cost_two_steps() -> None:
+    """So one newcomer makes small gaps, and several that come at once are fed in few forwards."""
+
+    def cost(columns: int) -> float:
+        return 1 + columns / 16
+
+    capacity = Capacity(rows=9, cost=cost)
+    pieces = [capacity.prompt_tokens(3, waiting, sum) for waiting in (1, 2, 5)]
+    for waiting, piece in zip((1, 2, 5), pieces, strict=True):
+        assert cost(3 + piece) <= (1 + 2 * waiting) * cost(3)
+    assert pieces[0] < pieces[1] < pieces[2]
+
+
+def test_rows_that_have_no_place_do_not_make_pieces_larger(tiny_guide: Any) -> None:
+    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+    loop = shared_loop(guide.context, rows=2, cached_tokens=4_000)
+    assert loop.places is not None
+    loop.places.capacity = replace(loop.capacity, cost=lambda columns: 1 + columns / 16)
+    generation(guide, "x", {"temperature": 0, "max_tokens": 200}).join(loop)
+    loop.step()
+    for n in range(8):
+        generation(guide, f"{n} a longer thing " * 20, {"temperature": 0, "max_tokens": 3}).join(loop)
+    loop.step()
+    sizes = loop.places.piece_sizes()
+    loop.close()
+    assert sizes == [None, 32]
 
 
 def test_a_stream_that_is_closed_while_it_is_fed_leaves(tiny_guide: Any) -> None:
