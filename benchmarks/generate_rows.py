@@ -3,12 +3,15 @@
 
     PYTHONPATH=TREE python benchmarks/generate_rows.py     # names of workloads on stdin, CPU seconds on stdout
 
-Embedded model, float32, one thread.  Each call begins with an empty pool of kept rows, and keeps rows as by default.
+Embedded model, float32, one thread.  Each workload begins with an empty pool of kept rows; rows are kept as by default.
+``arrivals`` answers 16 requests, one every 0.3 s, in batches of all that wait: tokens per second, and the median time
+to the first token.
 """
 
 from __future__ import annotations
 
 import os
+import statistics
 import sys
 import time
 from typing import Any
@@ -43,8 +46,8 @@ def search_flights(origin: str, destination: str, cabin: str) -> str:
 
 
 #: Chat, what the plan is asked for, how it is sampled.
-Row = tuple[str, dict[str, Any], dict[str, Any]]
-MIXED: list[Row] = [
+Asked = tuple[str, dict[str, Any], dict[str, Any]]
+MIXED: list[Asked] = [
     ("Alice Martin, 31, a married baker, lives in Lyon, France. Extract the person.",
      {"response_format": PERSON}, {"temperature": 0}),
     ("What will the weather be in Berlin for the next 3 days?",
@@ -61,7 +64,7 @@ MIXED: list[Row] = [
      {"response_format": PERSON}, {"temperature": 0.6, "seed": 2, "presence_penalty": 0.5}),
     ("Name a colour.", {}, {"temperature": 0}),
 ]  # fmt: skip
-WORKLOADS: dict[str, tuple[list[Row], int]] = {
+WORKLOADS: dict[str, tuple[list[Asked], int]] = {
     "8 mixed": (MIXED, 80),
     "8 calls": (
         [(f"Weather in {city} in celsius?", MIXED[1][1], {"temperature": 0}) for city in CITIES], 60,
@@ -72,19 +75,50 @@ WORKLOADS: dict[str, tuple[list[Row], int]] = {
 }  # fmt: skip
 
 
-def seconds(guide: Any, name: str) -> float:
-    """Return the CPU time of one call."""
-    rows, most = WORKLOADS[name]
-    guide.forget()
+#: Seconds between requests that arrive one after the other.
+EVERY = 0.3
+
+
+def write(guide: Any, rows: list[Asked], most: int) -> int:
+    """Write the answers of one batch; return the number of tokens."""
     plans = [guide.plan(**asked) if asked else None for _, asked, _ in rows]
     chats = [[{"role": "user", "content": chat}] for chat, _, _ in rows]
+    sampling = [guided.Sampling(**how) for _, _, how in rows]
+    answers = guide.generate(chats, plans, sampling=sampling, max_tokens=most)
+    return sum(answer.usage.completion_tokens for answer in answers)
+
+
+def seconds(guide: Any, name: str) -> float:
+    """Return the CPU time of one call."""
+    guide.forget()
     began = time.process_time()
-    guide.generate(chats, plans, sampling=[guided.Sampling(**how) for _, _, how in rows], max_tokens=most)
+    write(guide, *WORKLOADS[name])
     return time.process_time() - began
+
+
+def arriving(rows: list[Asked]) -> list[Asked]:
+    """Return sixteen requests, no two with the same prompt."""
+    return [(f"{chat} ({n})", asked, how) for n in range(2) for chat, asked, how in rows]
+
+
+def arrivals(guide: Any) -> tuple[float, float]:
+    """Return the tokens per second and the median time to the first token, where rows that wait are one batch."""
+    guide.forget()
+    rows, firsts, tokens, skipped, begun = arriving(MIXED), list[float](), 0, 0.0, time.process_time()
+    while len(firsts) < len(rows):
+        now = time.process_time() - begun + skipped
+        come = min(len(rows), int(now / EVERY) + 1)
+        if come == len(firsts):
+            skipped += come * EVERY - now
+            continue
+        tokens += write(guide, rows[len(firsts) : come], WORKLOADS["8 mixed"][1])
+        now = time.process_time() - begun + skipped
+        firsts += [now - n * EVERY for n in range(len(firsts), come)]
+    return tokens / (time.process_time() - begun + skipped), statistics.median(firsts)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     model = guided.demo()
     for line in sys.stdin:
-        print(seconds(model, line.strip()), flush=True)
+        print(*(arrivals(model) if line.strip() == "arrivals" else (seconds(model, line.strip()),)), flush=True)

@@ -3,7 +3,7 @@
 
     python benchmarks/joining.py                     # all tables (half an hour)
     python benchmarks/joining.py --only generate     # one of generate, peers, continuous, arrivals, gap
-    python benchmarks/joining.py --against TREE      # ``generate`` against another checkout, which is else left out
+    python benchmarks/joining.py --against TREE      # ``guide.generate`` of another checkout instead of this one's
     python benchmarks/joining.py --page README.md    # write the tables into that page too
 
 Embedded model, float32, one thread, CPU time of the process.  Rows are kept as by default, but no row from call to
@@ -11,9 +11,9 @@ call.  A ratio is the median over alternating pairs, with the least and the grea
 
   generate  ``guide.generate`` of eight rows against that of TREE: mixed requests, required calls, free text
   peers     eight rows at once in a shared loop against ``model.generate``: guided rows with our processor, free rows
-  continuous  eight rows at once against transformers' continuous batching, which writes as many tokens without masks:
-            as it is for free rows; for mixed guided ones with attention that reads each row's own keys alone
-  arrivals  sixteen mixed requests, one every 0.3 s, against batches of all that wait: tokens per second, first token
+  continuous  eight rows at once against transformers' continuous batching, which writes as many tokens a row but no
+            masks: as it is for free rows; for mixed guided ones with attention that reads each row's own keys alone
+  arrivals  sixteen mixed requests, one every 0.3 s, against batches of ``guide.generate``: tokens per second and first
   gap       a prompt of 400 tokens joins seven rows: the largest gap between tokens, in steps; our share of the time
 """
 
@@ -25,8 +25,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -88,17 +87,6 @@ def run(loop: RowLoop, runs: Sequence[Generation]) -> int:
     return sum(len(answer.tokens) for one in runs for answer in one.answers)
 
 
-@contextmanager
-def rectangles() -> Iterator[None]:
-    """Inside, no rows are packed."""
-    found = prepare.packs
-    prepare.packs = lambda model, **_: False
-    try:
-        yield
-    finally:
-        prepare.packs = found
-
-
 def cpu(call: Callable[[], Any]) -> float:
     began = time.process_time()
     call()
@@ -117,39 +105,33 @@ def ratio(one: Callable[[], Any], other: Callable[[], Any], runs: int) -> str:
     return f"{statistics.median(found):.2f} ({min(found):.2f} to {max(found):.2f})"
 
 
-def own_loop_of(guide: Any, runs: Sequence[Generation]) -> RowLoop:
-    """The loop of one call of `guide.generate` with the rows of ``runs``."""
-    cache = prepare.PackedKV if prepare.packs(guide.model) else prepare.RowKV
-    return prepare.own_loop(guide.context, prepare.Prepared(cache(guide.model, 0)), runs[0].inputs)
+class Worker:
+    """A process that runs `generate_rows` with the packages of a checkout."""
+
+    def __init__(self, tree: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, generated.__file__], env=os.environ | {"PYTHONPATH": str(tree.resolve())},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def ask(self, name: str) -> list[float]:
+        """Return what a workload found."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(name, file=self._process.stdin, flush=True)
+        return [float(number) for number in self._process.stdout.readline().split()]
 
 
 def generate_rows(tree: Path, runs: int) -> list[tuple[str, str]]:
-    """``guide.generate`` against that of another checkout, a worker process each."""
-    workers = [
-        subprocess.Popen(
-            [sys.executable, ROOT / "benchmarks" / "generate_rows.py"], env=os.environ | {"PYTHONPATH": str(path)},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )
-        for path in (ROOT, tree.resolve())
-    ]  # fmt: skip
-
-    def seconds(worker: subprocess.Popen[str], name: str) -> float:
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        print(name, file=worker.stdin, flush=True)
-        return float(worker.stdout.readline())
-
+    """``guide.generate`` of this checkout against that of another one."""
+    here, there = Worker(ROOT), Worker(tree)
     rows = []
     for name in generated.WORKLOADS:
-        for worker in workers:
-            seconds(worker, name)
         found = []
-        for n in range(runs):
-            times = {worker: seconds(worker, name) for worker in workers[:: 1 if n % 2 else -1]}
-            found.append(times[workers[1]] / times[workers[0]])
-        rows.append((name, f"{statistics.median(found):.2f} ({min(found):.2f} to {max(found):.2f})"))
-    for worker in workers:
-        worker.terminate()
+        for n in range(-1, runs):  # the first pair fills caches
+            times = {worker: worker.ask(name)[0] for worker in ((here, there) if n % 2 else (there, here))}
+            found.append(times[there] / times[here])
+        rows.append((name, f"{statistics.median(found[1:]):.2f} ({min(found[1:]):.2f} to {max(found[1:]):.2f})"))
     return rows
 
 
@@ -222,11 +204,16 @@ def continuous_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
             tokens[:] = [len(one.answers[0].tokens) for one in made]
 
         def theirs(prompts: Any = prompts, tokens: Any = tokens, attention: Any = attention) -> None:
-            most = round(statistics.mean(tokens))
-            greedy = GenerationConfig(do_sample=False, eos_token_id=-1, pad_token_id=0, max_new_tokens=most)
+            greedy = GenerationConfig(do_sample=False, eos_token_id=-1, pad_token_id=0, max_new_tokens=max(tokens))
             ALL_ATTENTION_FUNCTIONS["sdpa"] = attention
             try:
-                guide.model.generate_batch(prompts, greedy, config)
+                with guide.model.continuous_batching_context_manager(greedy, continuous_batching_config=config) as peer:
+                    for ids, most in zip(prompts, tokens, strict=True):
+                        peer.add_request(ids, max_new_tokens=most)
+                    left = len(prompts)
+                    while left:
+                        answer = peer.get_result(timeout=1)
+                        left -= answer is not None and answer.is_finished()
             finally:
                 ALL_ATTENTION_FUNCTIONS["sdpa"] = sdpa_attention_forward
 
@@ -235,46 +222,38 @@ def continuous_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
     return rows
 
 
-def arrivals(guide: Any, every: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Tokens per second and the median time to the first token: of the shared loop, and of batches of what waits."""
-    requests = [(f"{chat} ({n})", asked) for n in range(2) for chat, asked in MIXED]
-    found = []
-    for is_joined in (True, False):
-        guide.forget()
-        made, begun, tokens = 0, time.process_time(), 0
-        skipped, running, firsts = 0.0, dict[int, Generation](), dict[int, float]()
-        loop = prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000)
-
-        def now(begun: float = begun) -> float:
-            return time.process_time() - begun
-
-        while made < len(requests) or running:
-            while made < len(requests) and now() + skipped >= made * every:
-                running[made] = of(guide, *requests[made])
-                if is_joined:
-                    running[made].join(loop)
-                made += 1
-            if not running:
-                skipped += made * every - now() - skipped
-                continue
-            if is_joined:
-                loop.step()
-            else:
-                batch = list(running.values())
-                with rectangles():
-                    run(own_loop_of(guide, batch), batch)
-            for n, one in list(running.items()):
-                if n not in firsts and any(answer.tokens for answer in one.answers):
-                    firsts[n] = now() + skipped - n * every
-                if all(row.is_done for row in one.loop_rows):
-                    tokens += sum(len(answer.tokens) for answer in one.answers)
-                    del running[n]
-        found.append((tokens / (now() + skipped), statistics.median(firsts.values())))
-    return found[0], found[1]
+def arrivals(guide: Any) -> tuple[float, float]:
+    """Return the tokens per second and the median time to the first token, where requests join a shared loop."""
+    guide.forget()
+    rows = generated.arriving(generated.MIXED)
+    made, begun, tokens, skipped = 0, time.process_time(), 0, 0.0
+    running, firsts = dict[int, Generation](), dict[int, float]()
+    loop = prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000)
+    while made < len(rows) or running:
+        now = time.process_time() - begun + skipped
+        while made < len(rows) and now >= made * generated.EVERY:
+            chat, asked, how = rows[made]
+            running[made] = of(guide, chat, {**asked, **how, "max_tokens": generated.WORKLOADS["8 mixed"][1]})
+            running[made].join(loop)
+            made += 1
+        if not running:
+            skipped += made * generated.EVERY - now
+            continue
+        loop.step()
+        now = time.process_time() - begun + skipped
+        for n, one in list(running.items()):
+            if n not in firsts and one.answers[0].tokens:
+                firsts[n] = now - n * generated.EVERY
+            if all(row.is_done for row in one.loop_rows):
+                tokens += len(one.answers[0].tokens)
+                del running[n]
+    return tokens / (time.process_time() - begun + skipped), statistics.median(firsts.values())
 
 
-def arrival_rows(guide: Any, runs: int) -> list[tuple[str, str, str, str]]:
-    found = [arrivals(guide, 0.3) for _ in range(runs)]
+def arrival_rows(guide: Any, tree: Path, runs: int) -> list[tuple[str, str, str, str]]:
+    """Requests that join against batches of ``guide.generate``."""
+    there = Worker(tree)
+    found = [(arrivals(guide), there.ask("arrivals")) for _ in range(-1, runs)][1:]
     faster = [joined[0] / batches[0] for joined, batches in found]
     return [
         (
@@ -315,6 +294,7 @@ def gap_rows(guide: Any, runs: int) -> list[tuple[str, str]]:
 
         return call
 
+    guide.forget()
     made = [of(guide, *request) for request in MIXED]
     loop = prepare.shared_loop(guide.context, rows=16, cached_tokens=30_000)
     loop.places.feed = noted(loop.places.feed)  # type: ignore[union-attr, method-assign]
@@ -351,7 +331,7 @@ def main() -> None:
         add(("at once in one loop", "times as fast as continuous batching"), continuous_rows(guide, args.runs))
     if "arrivals" in wanted:
         head = ("arriving", "tokens per second / batches", "first token, median", "of batches")
-        add(head, arrival_rows(guide, args.runs))
+        add(head, arrival_rows(guide, args.against or ROOT, args.runs))
     if "gap" in wanted:
         add(("steps", ""), gap_rows(guide, args.runs))
     if args.page is not None:
