@@ -212,7 +212,7 @@ class TagBuilder:
 
     def tag_after(self, body: Mapping[str, Any], written: str, end: FormatEnd, place: str) -> Node:
         """Return a tag whose prefix ``written`` has been written already."""
-        opening = self._text(read_string(body, "begin", place)[len(written) :])
+        opening = self._text(read_string(body, "begin", place, empty=True)[len(written) :])
         content = self.build(body.get("content"), self._end_of(body, place), f"{place}.content")
         return self.with_end(merge_lexemes([opening, content]), end)
 

@@ -65,12 +65,9 @@ def literal_prefix(spec: Any, place: str) -> str:
 
 
 def without_prefix(spec: Mapping[str, Any], text: str) -> Mapping[str, Any]:
-    if spec["type"] == "const_string":
-        return {"type": "const_string", "value": ""}
-    return {**spec, "begin": spec["begin"][len(text) :] or _NOTHING}
-
-
-_NOTHING: Mapping[str, str] = {"type": "const_string", "value": ""}
+    """Return the literal or tag without its first characters ``text``."""
+    key = "value" if spec["type"] == "const_string" else "begin"
+    return {**spec, key: spec[key][len(text) :]}
 
 
 def end_text(end: tuple[str, ...]) -> Text | Pattern:
