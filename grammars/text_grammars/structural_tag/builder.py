@@ -17,10 +17,10 @@ from grammars.text_grammars.lark.check import MAX_LEAST_LENGTH, check_length
 from grammars.text_grammars.structural_tag.free_text import (
     alternatives,
     begins_like_number,
+    check_triggers,
     containing,
     end_text,
     ends_with_free_text,
-    firing_triggers,
     literal_prefix,
     may_be_number,
     may_begin_like_number,
@@ -230,7 +230,9 @@ class TagBuilder:
     def triggered_tags(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         triggers = read_strings(body.get("triggers"), f"{place}.triggers")
         tags = read_list(body.get("tags"), f"{place}.tags")
-        by_trigger: dict[str, list[Callable[[], Node]]] = {trigger: [] for trigger in firing_triggers(triggers, place)}
+        by_trigger: dict[str, list[Callable[[], Node]]] = {
+            trigger: [] for trigger in triggers if not any(trigger != t and trigger.startswith(t) for t in triggers)
+        }
         openings: list[Callable[[], Node]] = []
         for i, tag in enumerate(tags):
             at = f"{place}.tags[{i}]"
@@ -258,7 +260,6 @@ class TagBuilder:
                 )
             make = partial(self.build, spec, None, f"{place}.rules[{i}][1]")
             by_trigger.setdefault(pattern, []).append(make)
-        firing_triggers(list(by_trigger), place)
         return self._dispatching(by_trigger, [], body, end, place, loop=read_flag(body, "loop", place, default=True))
 
     def _dispatching(
@@ -274,6 +275,7 @@ class TagBuilder:
         """Return free text up to a trigger, the format after it, and with ``loop`` free text again."""
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
         enders = list(end) if isinstance(end, tuple) else []
+        check_triggers(by_trigger, enders, f"{place}.{'rules' if 'rules' in body else 'triggers'}")
         barred = [text for text in (*by_trigger, *excludes) if text not in enders]
         again: Node = Ref("text") if loop else self.with_end(Seq(()), end)
         ways: list[Node] = [self.free_text(ANY, barred, end)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from grammars.regular.languages import surely_empty
@@ -30,10 +30,10 @@ from special_tokens.errors import GrammarError, shown
 __all__ = [
     "alternatives",
     "begins_like_number",
+    "check_triggers",
     "containing",
     "end_text",
     "ends_with_free_text",
-    "firing_triggers",
     "literal_prefix",
     "may_be_number",
     "may_begin_like_number",
@@ -78,15 +78,14 @@ def containing(texts: Sequence[str]) -> Node:
     return Pattern(f"(?s:.*)(?:{'|'.join(map(re.escape, texts))})(?s:.*)")
 
 
-def firing_triggers(triggers: Sequence[str], place: str) -> list[str]:
-    """Return the triggers that can fire: if one is a prefix of another, only the shorter one does."""
-    firing = [t for t in triggers if not any(t != other and t.startswith(other) for other in triggers)]
-    for one in firing:
-        for other in firing:
-            if one != other and one in other:
-                raise GrammarError(f"{shown(one)} is contained in {shown(other)}", place=f"{place}.triggers",
-                                   hint="both would fire at once")  # fmt: skip
-    return list(dict.fromkeys(firing))
+def check_triggers(triggers: Collection[str], ends: Collection[str], place: str) -> None:
+    """Raise `GrammarError` if of a trigger and another one, or an end of the free text, only the shorter can act."""
+    for trigger in triggers:
+        for other in (*triggers, *ends):
+            if trigger != other and (trigger in other or other in trigger):
+                inner, outer = sorted((trigger, other), key=len)
+                raise GrammarError(f"{shown(inner)} is contained in {shown(outer)}", place=place,
+                                   hint="free text ends at whichever is complete first")  # fmt: skip
 
 
 def merge_lexemes(parts: Sequence[Node]) -> Node:
