@@ -16,17 +16,15 @@ from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.check import MAX_LEAST_LENGTH, check_length
 from grammars.text_grammars.structural_tag.free_text import (
     alternatives,
-    begins_like_number,
     check_triggers,
     containing,
     end_text,
     ends_with_free_text,
     literal_prefix,
-    may_be_number,
-    may_begin_like_number,
     merge_lexemes,
     without_prefix,
 )
+from grammars.text_grammars.structural_tag.number_ends import check_numbers
 from grammars.text_grammars.structural_tag.values import (
     only_keys,
     read_count,
@@ -120,9 +118,7 @@ class TagBuilder:
             error.place = f"{place}.json_schema{error.pointer}"
             raise
         self.rows += built.report.rows
-        if isinstance(end, tuple) and any(map(begins_like_number, end)) and may_be_number(built.node):
-            raise _number_goes_on(place)
-        return self.with_end(Rule("payload", built.node), end)
+        return self.with_end(Rule("payload", built.node), end, place)
 
     def grammar(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         then = regular_alt(*map(regular_text, end)) if isinstance(end, tuple) else None
@@ -174,9 +170,7 @@ class TagBuilder:
                 parts.append(self.build(element, (skip,), at))
             else:
                 parts.append(self.build(element, None, at))
-                is_json = element["type"] == "json_schema"
-                if is_json and may_begin_like_number(elements[i + 1]) and may_be_number(parts[-1]):
-                    raise _number_goes_on(f"{place}.elements[{i + 1}]")
+        check_numbers(parts, *(f"{place}.elements[{i}]" for i in range(len(parts))))
         return merge_lexemes(parts)
 
     def options(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -203,7 +197,9 @@ class TagBuilder:
                                expected=f"at most {MAX_LEAST_LENGTH}", hint="use fewer or smaller repeats")  # fmt: skip
         inner = self.build(body.get("content"), None, f"{place}.content")
         self.times = times
-        return self.with_end(repeat(inner, least or 0, most), end)
+        if most != 1:
+            check_numbers((inner, inner), place, place)
+        return self.with_end(repeat(inner, least or 0, most), end, place)
 
     # -- tags
 
@@ -275,7 +271,8 @@ class TagBuilder:
         """Return free text up to a trigger, the format after it, and with ``loop`` free text again."""
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
         enders = list(end) if isinstance(end, tuple) else []
-        check_triggers(by_trigger, enders, f"{place}.{'rules' if 'rules' in body else 'triggers'}")
+        at = f"{place}.{'rules' if 'rules' in body else 'triggers'}"
+        check_triggers(by_trigger, enders, at)
         barred = [text for text in (*by_trigger, *excludes) if text not in enders]
         again: Node = Ref("text") if loop else self.with_end(Seq(()), end)
         ways: list[Node] = [self.free_text(ANY, barred, end)]
@@ -283,7 +280,9 @@ class TagBuilder:
             others = [text for text in (*barred, *enders) if text != trigger]
             lead_text: Node = And((ANY, Not(containing(others)))) if others else ANY
             lead = Until("lead", lead_text, Text(trigger))
-            ways.append(seq(lead, merge_lexemes([alternatives([make() for make in makers])]), again))
+            option = alternatives([make() for make in makers])
+            check_numbers((option, again), at, at)
+            ways.append(seq(lead, merge_lexemes([option]), again))
         rules = {"text": RuleDef(alt(*ways))}
         start: Node = Ref("text")
         if read_flag(body, "at_least_one", place):
@@ -305,24 +304,18 @@ class TagBuilder:
     def _text(self, text: str) -> Node:
         return self.markers.node(text) if self.trusted and self.markers is not None else Text(text)
 
-    def with_end(self, node: Node, end: FormatEnd) -> Node:
-        """Return ``node`` followed by ``end``."""
+    def with_end(self, node: Node, end: FormatEnd, place: str = "") -> Node:
+        """Return ``node`` followed by ``end``; one that may end with a JSON number needs its place."""
         if end is None:
             return node
         if isinstance(end, Tokens):
             return seq(node, end)
-        return merge_lexemes([node, self._one_of(end)])
+        then = self._one_of(end)
+        check_numbers((node, then), place, place)
+        return merge_lexemes([node, then])
 
     def _one_of(self, texts: Sequence[str]) -> Node:
         return alternatives([self._text(text) for text in texts])
-
-
-def _number_goes_on(place: str) -> GrammarError:
-    return GrammarError(
-        "what follows a JSON number may begin like more of the number",
-        place=place,
-        hint="begin it with another text, or write one sequence for each option",
-    )
 
 
 #: Format type -> its method, and the keys that it accepts.

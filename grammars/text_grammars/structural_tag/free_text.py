@@ -6,19 +6,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from grammars.regular.languages import surely_empty
-from grammars.regular.syntax.parser import InvalidRegex
-from grammars.regular.syntax.rust import approximate_language
-from grammars.regular.terms import derive
 from grammars.tree.nodes import (
-    Alt,
-    Group,
     Lexeme,
     Node,
     Pattern,
-    Ref,
-    Rule,
-    RuleDef,
     Text,
     alt,
     is_empty,
@@ -29,14 +20,11 @@ from special_tokens.errors import GrammarError, shown
 
 __all__ = [
     "alternatives",
-    "begins_like_number",
     "check_triggers",
     "containing",
     "end_text",
     "ends_with_free_text",
     "literal_prefix",
-    "may_be_number",
-    "may_begin_like_number",
     "merge_lexemes",
     "without_prefix",
 ]  # fmt: skip
@@ -115,43 +103,3 @@ def alternatives(options: Sequence[Node]) -> Node:
         return alt(*others)
     regular_option = alt(*regular)
     return alt(Lexeme("PART", regular_option) if others else regular_option, *others)
-
-
-def begins_like_number(text: str) -> bool:
-    """Whether a JSON number may continue with the first character of ``text``."""
-    return text[:1] in tuple(_IN_NUMBERS)
-
-
-_IN_NUMBERS = "0123456789.eE"
-
-
-def may_begin_like_number(spec: Any) -> bool:
-    """Whether a text of ``spec``, a literal, a tag, a regex or a choice of these, may go on with a JSON number."""
-    match spec:
-        case {"type": "const_string", "value": str(text)} | {"type": "tag", "begin": str(text)}:
-            return begins_like_number(text)
-        case {"type": "regex", "pattern": str(pattern)}:
-            try:
-                language = approximate_language(pattern)
-            except InvalidRegex:
-                return False  # refused where it is built
-            return not all(surely_empty(derive(language, ord(c))) for c in _IN_NUMBERS)
-        case {"type": "or", "elements": [*options]}:
-            return any(map(may_begin_like_number, options))
-    return False
-
-
-def may_be_number(node: Node, rules: Mapping[str, RuleDef] | None = None) -> bool:
-    """Whether a number is among the JSON values of ``node``, which our own compiler of schemas made."""
-    match node:
-        case Lexeme(name=name):
-            return name in ("number", "integer")
-        case Rule(body=body):
-            return may_be_number(body, rules)
-        case Group(start=start, rules=inner_rules):
-            return may_be_number(start, inner_rules)
-        case Ref(name=name) if rules and name in rules:
-            return may_be_number(rules[name].body, {key: rules[key] for key in rules if key != name})
-        case Alt(options=options):
-            return any(may_be_number(option, rules) for option in options)
-    return False
