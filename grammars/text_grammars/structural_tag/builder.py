@@ -226,21 +226,22 @@ class TagBuilder:
     def triggered_tags(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         triggers = read_strings(body.get("triggers"), f"{place}.triggers")
         tags = read_list(body.get("tags"), f"{place}.tags")
-        by_trigger: dict[str, list[Callable[[], Node]]] = {
-            trigger: [] for trigger in triggers if not any(trigger != t and trigger.startswith(t) for t in triggers)
-        }
+        by_trigger: dict[str, list[Callable[[], Node]]] = {}
         openings: list[Callable[[], Node]] = []
         for i, tag in enumerate(tags):
             at = f"{place}.tags[{i}]"
             begin = read_string(read_format(tag, "tag", at), "begin", at)
-            fitting = [trigger for trigger in by_trigger if begin.startswith(trigger)]
-            if not fitting:
+            trigger = min((t for t in triggers if begin.startswith(t)), key=len, default=None)
+            if trigger is None:
                 raise GrammarError(
                     f"{shown(begin)} begins with no trigger",
                     place=f"{at}.begin",
                     expected=" or ".join(map(repr, triggers)),
+        for i, trigger in enumerate(triggers):
+            if not trigger.startswith(tuple(by_trigger)):
+                raise GrammarError(f"no tag begins with {shown(trigger)}", place=f"{place}.triggers[{i}]")
                 )
-            by_trigger[fitting[0]].append(partial(self.tag_after, tag, fitting[0], None, at))
+            by_trigger.setdefault(trigger, []).append(partial(self.tag_after, tag, trigger, None, at))
             openings.append(partial(self.tag_after, tag, "", None, at))
         return self._dispatching(
             by_trigger, openings, body, end, place, loop=not read_flag(body, "stop_after_first", place)
@@ -273,7 +274,7 @@ class TagBuilder:
         enders = list(end) if isinstance(end, tuple) else []
         at = f"{place}.{'rules' if 'rules' in body else 'triggers'}"
         check_triggers(by_trigger, enders, at)
-        barred = [text for text in (*by_trigger, *excludes) if text not in enders]
+        barred = [*by_trigger, *(text for text in excludes if text not in enders)]
         again: Node = Ref("text") if loop else self.with_end(Seq(()), end)
         ways: list[Node] = [self.free_text(ANY, barred, end)]
         for trigger, makers in by_trigger.items():

@@ -69,8 +69,8 @@ def containing(texts: Sequence[str]) -> Node:
 def check_triggers(triggers: Collection[str], ends: Collection[str], place: str) -> None:
     """Raise `GrammarError` if of a trigger and another one, or an end of the free text, only the shorter can act."""
     for trigger in triggers:
-        for other in (*triggers, *ends):
-            if trigger != other and (trigger in other or other in trigger):
+        for other in (*(t for t in triggers if t != trigger), *ends):
+            if trigger in other or other in trigger:
                 inner, outer = sorted((trigger, other), key=len)
                 raise GrammarError(f"{shown(inner)} is contained in {shown(outer)}", place=place,
                                    hint="free text ends at whichever is complete first")  # fmt: skip

@@ -143,6 +143,11 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
         ["<r>a<final>5</final></r>"],
         ["<r>a</r>", "<r>a<final>5</final>b</r>"],
     ),
+    (
+        {**TRIGGERED, "triggers": ["<", "<t"]},
+        ["a<t>b</t>c"],
+        ["<", "<t", "<x"],
+    ),
     ({"type": "tag", "begin": "", "content": FREE, "end": "</t>"}, ["a</t>", "</t>"], ["", "a</t>b"]),
     (
         {
@@ -309,6 +314,12 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
             r"elements\[0\].triggers: '<' is contained in '<final>'",
         ),
         ({"format": {**TAGGED, "content": DISPATCH, "end": "@n2"}}, "content.rules: '@n' is contained in '@n2'"),
+        ({"format": {**TAGGED, "content": DISPATCH, "end": ["x", "@n"]}}, "content.rules: '@n' is contained in '@n'"),
+        ({"format": {**TRIGGERED, "triggers": ["<t", "<u"]}}, r"triggers\[1\]: no tag begins with '<u'"),
+        (
+            {"format": {"type": "json_schema", "json_schema": {}, "any_order": True}},
+            "any_order: keys come in the schema",
+        ),
         ({"tag": ""}, "the tag is empty"),
         ({"tag": "a", "start_tag": "<b>"}, "tag and start_tag both give the opening tag; expected one of the two"),
         ({"format": {"type": "exclude_token", "exclude_tokens": [1]}}, "unknown format 'exclude_token'"),
