@@ -157,20 +157,17 @@ class TagBuilder:
 
     def sequence(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         elements = read_list(body.get("elements"), f"{place}.elements")
+        places = [f"{place}.elements[{i}]" for i in range(len(elements))]
         parts: list[Node] = []
-        skip: str | None = None
-        for i, element in enumerate(elements):
-            at = f"{place}.elements[{i}]"
-            if skip is not None:  # its prefix ended the free text before it
-                element, skip = without_prefix(element, skip), None
-            if i + 1 == len(elements):
-                parts.append(self.build(element, end, at))
-            elif ends_with_free_text(element):
-                skip = literal_prefix(elements[i + 1], at)
-                parts.append(self.build(element, (skip,), at))
-            else:
-                parts.append(self.build(element, None, at))
-        check_numbers(parts, *(f"{place}.elements[{i}]" for i in range(len(parts))))
+        for i, (element, at) in enumerate(zip(elements, places, strict=True)):
+            if i and ends_with_free_text(elements[i - 1]):  # which this element's prefix has ended
+                element = without_prefix(element)
+            is_last = i + 1 == len(elements)
+            then: FormatEnd = end if is_last else None
+            if not is_last and ends_with_free_text(element):
+                then = (literal_prefix(elements[i + 1], at),)
+            parts.append(self.build(element, then, at))
+        check_numbers(parts, places)
         return merge_lexemes(parts)
 
     def options(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -198,7 +195,7 @@ class TagBuilder:
         inner = self.build(body.get("content"), None, f"{place}.content")
         self.times = times
         if most != 1:
-            check_numbers((inner, inner), place, place)
+            check_numbers((inner, inner), (place, place))
         return self.with_end(repeat(inner, least or 0, most), end, place)
 
     # -- tags
@@ -237,12 +234,12 @@ class TagBuilder:
                     f"{shown(begin)} begins with no trigger",
                     place=f"{at}.begin",
                     expected=" or ".join(map(repr, triggers)),
-        for i, trigger in enumerate(triggers):
-            if not trigger.startswith(tuple(by_trigger)):
-                raise GrammarError(f"no tag begins with {shown(trigger)}", place=f"{place}.triggers[{i}]")
                 )
             by_trigger.setdefault(trigger, []).append(partial(self.tag_after, tag, trigger, None, at))
             openings.append(partial(self.tag_after, tag, "", None, at))
+        for i, trigger in enumerate(triggers):
+            if not trigger.startswith(tuple(by_trigger)):
+                raise GrammarError(f"no tag begins with {shown(trigger)}", place=f"{place}.triggers[{i}]")
         return self._dispatching(
             by_trigger, openings, body, end, place, loop=not read_flag(body, "stop_after_first", place)
         )
@@ -282,7 +279,7 @@ class TagBuilder:
             lead_text: Node = And((ANY, Not(containing(others)))) if others else ANY
             lead = Until("lead", lead_text, Text(trigger))
             option = alternatives([make() for make in makers])
-            check_numbers((option, again), at, at)
+            check_numbers((option, again), (at, at))
             ways.append(seq(lead, merge_lexemes([option]), again))
         rules = {"text": RuleDef(alt(*ways))}
         start: Node = Ref("text")
@@ -312,7 +309,7 @@ class TagBuilder:
         if isinstance(end, Tokens):
             return seq(node, end)
         then = self._one_of(end)
-        check_numbers((node, then), place, place)
+        check_numbers((node, then), (place, place))
         return merge_lexemes([node, then])
 
     def _one_of(self, texts: Sequence[str]) -> Node:

@@ -52,10 +52,9 @@ def literal_prefix(spec: Any, place: str) -> str:
     return text
 
 
-def without_prefix(spec: Mapping[str, Any], text: str) -> Mapping[str, Any]:
-    """Return the literal or tag without its first characters ``text``."""
-    key = "value" if spec["type"] == "const_string" else "begin"
-    return {**spec, key: spec[key][len(text) :]}
+def without_prefix(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a literal or tag without its `literal_prefix`."""
+    return {**spec, "value" if spec["type"] == "const_string" else "begin": ""}
 
 
 def end_text(end: tuple[str, ...]) -> Text | Pattern:

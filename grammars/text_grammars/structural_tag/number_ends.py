@@ -30,7 +30,7 @@ __all__ = ["check_numbers"]
 _IN_NUMBERS = "0123456789.eE"
 
 
-def check_numbers(parts: Sequence[Node], *places: str) -> None:
+def check_numbers(parts: Sequence[Node], places: Sequence[str]) -> None:
     """Raise `GrammarError` if a part may go on with the number at the end of those before it, with its place."""
     goes_on = False
     for i in range(len(parts) - 1, 0, -1):
