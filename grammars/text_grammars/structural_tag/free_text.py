@@ -6,16 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from grammars.tree.nodes import (
-    Lexeme,
-    Node,
-    Pattern,
-    Text,
-    alt,
-    is_empty,
-    is_terminal,
-    seq,
-)  # fmt: skip
+from grammars.tree.nodes import Lexeme, Node, Pattern, Seq, Text, alt, is_terminal, seq
 from special_tokens.errors import GrammarError, shown
 
 __all__ = [
@@ -79,9 +70,8 @@ def merge_lexemes(parts: Sequence[Node]) -> Node:
     """Return the sequence of parts; adjacent regular parts become one lexeme, so that no part is greedy."""
     out: list[Node] = []
     run: list[Node] = []
-    for part in (*parts, None):
-        if part is not None and is_empty(part):
-            continue
+    flat = seq(*parts)
+    for part in (*(flat.parts if isinstance(flat, Seq) else (flat,)), None):
         if part is not None and is_terminal(part):
             run.append(part)
             continue

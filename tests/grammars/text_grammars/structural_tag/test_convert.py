@@ -170,6 +170,18 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
         ["yess", "", "1a"],
     ),
     ({"type": "optional", "content": {"type": "const_string", "value": "x"}}, ["", "x"], ["xx"]),
+    (
+        {
+            "type": "sequence",
+            "elements": [
+                {"type": "const_string", "value": ";"},
+                {"type": "optional", "content": TAGGED},
+                {**FINAL, "begin": "<a>"},
+            ],
+        },
+        [";<a>x</a><a>5</final>", ";<a>5</final>"],
+        [";<a>x</a>", ";<a>x</final>"],
+    ),
     ({"type": "plus", "content": {"type": "regex", "pattern": "ab?"}}, ["a", "aab"], ["", "b"]),
     ({"type": "star", "content": {"type": "const_string", "value": "ab"}}, ["", "abab"], ["aba"]),
     (
