@@ -92,7 +92,9 @@ def kinds() -> str:
 
 
 def tag_formats() -> str:
-    return ", ".join(f"{code(kind)} ({codes(sorted(keys))})" for kind, (_, keys) in sorted(FORMATS.items())) + "."
+    only = {"any_order": "any_order: false", "max_tokens": "max_tokens: null", "style": 'style: "json"'}
+    rows = ((kind, [only.get(key, key) for key in sorted(keys)]) for kind, (_, keys) in sorted(FORMATS.items()))
+    return ", ".join(f"{code(kind)} ({codes(keys)})" for kind, keys in rows) + "."
 
 
 def limits() -> str:

@@ -90,7 +90,7 @@ class Ingress:
         except TimeoutError:
             messages.cancel()
             raise Unavailable(
-                f"no replica had room within {self._max_wait_s:g} s", place="engine", hint="try again later"
+                f"no replica runs or has room: waited {self._max_wait_s:g} s", place="engine", hint="try again later"
             ) from None
 
     def _running(self) -> list[ActorHandle]:

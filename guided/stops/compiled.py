@@ -79,23 +79,21 @@ class CompiledStops:
             assert self._pattern is not None
             partial += bytes((byte,))
             at += 1
-            char = _character(partial)
-            if char is None:
-                continue
-            thread, start = self._pattern.feed(thread, char, at - len(partial))
-            partial = b""
-            if start is not None:
-                return state, string, CompletedStop(piece.base + i + 1, at - start, self._pattern.source)
+            while True:  # twice where the byte breaks off a character that earlier bytes began
+                char, size = _character(partial)
+                if not size:
+                    break
+                thread, start = self._pattern.feed(thread, char, at - len(partial))
+                partial = partial[size:]
+                if start is not None:
+                    end = piece.base + i + 1 - len(partial)
+                    return state, string, CompletedStop(end, at - len(partial) - start, self._pattern.source)
         return SearchState(scope, node, thread, partial, at if partial or thread.state else 0), string, None
 
 
-def _character(data: bytes) -> str | None:
-    """Return the character that ``data`` encodes; None while it is incomplete; U+FFFD for invalid bytes."""
-    first = data[0]
-    size = 1 if first < 0x80 else 2 if first >> 5 == 6 else 3 if first >> 4 == 14 else 4 if first >> 3 == 30 else 1
-    if len(data) < size and all(byte >> 6 == 2 for byte in data[1:]):
-        return None
+def _character(data: bytes) -> tuple[str, int]:
+    """Return the first character of ``data``, U+FFFD for invalid bytes, and its size; 0 while it is incomplete."""
     try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return "\N{REPLACEMENT CHARACTER}"
+        return data.decode(), len(data)
+    except UnicodeDecodeError as error:
+        return "\N{REPLACEMENT CHARACTER}", 0 if error.reason == "unexpected end of data" else error.end

@@ -134,7 +134,8 @@ def _endless(shown: str, at: SourcePlace, *, has_text: bool = True) -> GrammarEr
         f"{no_text}{shown} can never end: all that may follow it continues it",
         line=at[0],
         column=at[1],
-        hint="leave the delimiter out of its characters (beyond ASCII its first byte), or give the rule suffix=",
+        hint="leave the delimiter out of its characters, and with one beyond ASCII all that share its first byte, "
+        "or give the rule suffix=",
     )
 
 

@@ -16,17 +16,15 @@ from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.check import MAX_LEAST_LENGTH, check_length
 from grammars.text_grammars.structural_tag.free_text import (
     alternatives,
-    begins_like_number,
+    check_triggers,
     containing,
     end_text,
     ends_with_free_text,
-    firing_triggers,
     literal_prefix,
-    may_be_number,
-    may_begin_like_number,
     merge_lexemes,
     without_prefix,
 )
+from grammars.text_grammars.structural_tag.number_ends import check_numbers
 from grammars.text_grammars.structural_tag.values import (
     only_keys,
     read_count,
@@ -120,9 +118,7 @@ class TagBuilder:
             error.place = f"{place}.json_schema{error.pointer}"
             raise
         self.rows += built.report.rows
-        if isinstance(end, tuple) and any(map(begins_like_number, end)) and may_be_number(built.node):
-            raise _number_goes_on(place)
-        return self.with_end(Rule("payload", built.node), end)
+        return self.with_end(Rule("payload", built.node), end, place)
 
     def grammar(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         then = regular_alt(*map(regular_text, end)) if isinstance(end, tuple) else None
@@ -161,22 +157,17 @@ class TagBuilder:
 
     def sequence(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         elements = read_list(body.get("elements"), f"{place}.elements")
+        places = [f"{place}.elements[{i}]" for i in range(len(elements))]
         parts: list[Node] = []
-        skip: str | None = None
-        for i, element in enumerate(elements):
-            at = f"{place}.elements[{i}]"
-            if skip is not None:  # its prefix ended the free text before it
-                element, skip = without_prefix(element, skip), None
-            if i + 1 == len(elements):
-                parts.append(self.build(element, end, at))
-            elif ends_with_free_text(element):
-                skip = literal_prefix(elements[i + 1], at)
-                parts.append(self.build(element, (skip,), at))
-            else:
-                parts.append(self.build(element, None, at))
-                is_json = element["type"] == "json_schema"
-                if is_json and may_begin_like_number(elements[i + 1]) and may_be_number(parts[-1]):
-                    raise _number_goes_on(f"{place}.elements[{i + 1}]")
+        for i, (element, at) in enumerate(zip(elements, places, strict=True)):
+            if i and ends_with_free_text(elements[i - 1]):  # which this element's prefix has ended
+                element = without_prefix(element)
+            is_last = i + 1 == len(elements)
+            then: FormatEnd = end if is_last else None
+            if not is_last and ends_with_free_text(element):
+                then = (literal_prefix(elements[i + 1], at),)
+            parts.append(self.build(element, then, at))
+        check_numbers(parts, places)
         return merge_lexemes(parts)
 
     def options(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -203,7 +194,9 @@ class TagBuilder:
                                expected=f"at most {MAX_LEAST_LENGTH}", hint="use fewer or smaller repeats")  # fmt: skip
         inner = self.build(body.get("content"), None, f"{place}.content")
         self.times = times
-        return self.with_end(repeat(inner, least or 0, most), end)
+        if most != 1:
+            check_numbers((inner, inner), (place, place))
+        return self.with_end(repeat(inner, least or 0, most), end, place)
 
     # -- tags
 
@@ -212,7 +205,7 @@ class TagBuilder:
 
     def tag_after(self, body: Mapping[str, Any], written: str, end: FormatEnd, place: str) -> Node:
         """Return a tag whose prefix ``written`` has been written already."""
-        opening = self._text(read_string(body, "begin", place)[len(written) :])
+        opening = self._text(read_string(body, "begin", place, empty=True)[len(written) :])
         content = self.build(body.get("content"), self._end_of(body, place), f"{place}.content")
         return self.with_end(merge_lexemes([opening, content]), end)
 
@@ -230,20 +223,23 @@ class TagBuilder:
     def triggered_tags(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         triggers = read_strings(body.get("triggers"), f"{place}.triggers")
         tags = read_list(body.get("tags"), f"{place}.tags")
-        by_trigger: dict[str, list[Callable[[], Node]]] = {trigger: [] for trigger in firing_triggers(triggers, place)}
+        by_trigger: dict[str, list[Callable[[], Node]]] = {}
         openings: list[Callable[[], Node]] = []
         for i, tag in enumerate(tags):
             at = f"{place}.tags[{i}]"
             begin = read_string(read_format(tag, "tag", at), "begin", at)
-            fitting = [trigger for trigger in by_trigger if begin.startswith(trigger)]
-            if not fitting:
+            trigger = min((t for t in triggers if begin.startswith(t)), key=len, default=None)
+            if trigger is None:
                 raise GrammarError(
                     f"{shown(begin)} begins with no trigger",
                     place=f"{at}.begin",
                     expected=" or ".join(map(repr, triggers)),
                 )
-            by_trigger[fitting[0]].append(partial(self.tag_after, tag, fitting[0], None, at))
+            by_trigger.setdefault(trigger, []).append(partial(self.tag_after, tag, trigger, None, at))
             openings.append(partial(self.tag_after, tag, "", None, at))
+        for i, trigger in enumerate(triggers):
+            if not trigger.startswith(tuple(by_trigger)):
+                raise GrammarError(f"no tag begins with {shown(trigger)}", place=f"{place}.triggers[{i}]")
         return self._dispatching(
             by_trigger, openings, body, end, place, loop=not read_flag(body, "stop_after_first", place)
         )
@@ -258,7 +254,6 @@ class TagBuilder:
                 )
             make = partial(self.build, spec, None, f"{place}.rules[{i}][1]")
             by_trigger.setdefault(pattern, []).append(make)
-        firing_triggers(list(by_trigger), place)
         return self._dispatching(by_trigger, [], body, end, place, loop=read_flag(body, "loop", place, default=True))
 
     def _dispatching(
@@ -274,14 +269,18 @@ class TagBuilder:
         """Return free text up to a trigger, the format after it, and with ``loop`` free text again."""
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
         enders = list(end) if isinstance(end, tuple) else []
-        barred = [text for text in (*by_trigger, *excludes) if text not in enders]
+        at = f"{place}.{'rules' if 'rules' in body else 'triggers'}"
+        check_triggers(by_trigger, enders, at)
+        barred = [*by_trigger, *(text for text in excludes if text not in enders)]
         again: Node = Ref("text") if loop else self.with_end(Seq(()), end)
         ways: list[Node] = [self.free_text(ANY, barred, end)]
         for trigger, makers in by_trigger.items():
             others = [text for text in (*barred, *enders) if text != trigger]
             lead_text: Node = And((ANY, Not(containing(others)))) if others else ANY
             lead = Until("lead", lead_text, Text(trigger))
-            ways.append(seq(lead, merge_lexemes([alternatives([make() for make in makers])]), again))
+            option = alternatives([make() for make in makers])
+            check_numbers((option, again), (at, at))
+            ways.append(seq(lead, merge_lexemes([option]), again))
         rules = {"text": RuleDef(alt(*ways))}
         start: Node = Ref("text")
         if read_flag(body, "at_least_one", place):
@@ -303,24 +302,18 @@ class TagBuilder:
     def _text(self, text: str) -> Node:
         return self.markers.node(text) if self.trusted and self.markers is not None else Text(text)
 
-    def with_end(self, node: Node, end: FormatEnd) -> Node:
-        """Return ``node`` followed by ``end``."""
+    def with_end(self, node: Node, end: FormatEnd, place: str = "") -> Node:
+        """Return ``node`` followed by ``end``; one that may end with a JSON number needs its place."""
         if end is None:
             return node
         if isinstance(end, Tokens):
             return seq(node, end)
-        return merge_lexemes([node, self._one_of(end)])
+        then = self._one_of(end)
+        check_numbers((node, then), (place, place))
+        return merge_lexemes([node, then])
 
     def _one_of(self, texts: Sequence[str]) -> Node:
         return alternatives([self._text(text) for text in texts])
-
-
-def _number_goes_on(place: str) -> GrammarError:
-    return GrammarError(
-        "what follows a JSON number may begin like more of the number",
-        place=place,
-        hint="begin it with another text, or write one sequence for each option",
-    )
 
 
 #: Format type -> its method, and the keys that it accepts.

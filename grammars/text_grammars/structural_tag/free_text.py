@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from grammars.regular.languages import surely_empty
-from grammars.regular.syntax.parser import InvalidRegex
-from grammars.regular.syntax.rust import approximate_language
-from grammars.regular.terms import derive
-from grammars.tree.nodes import (
-    Alt,
-    Group,
-    Lexeme,
-    Node,
-    Pattern,
-    Ref,
-    Rule,
-    RuleDef,
-    Text,
-    alt,
-    is_empty,
-    is_terminal,
-    seq,
-)  # fmt: skip
+from grammars.tree.nodes import Lexeme, Node, Pattern, Seq, Text, alt, is_terminal, seq
 from special_tokens.errors import GrammarError, shown
 
 __all__ = [
     "alternatives",
-    "begins_like_number",
+    "check_triggers",
     "containing",
     "end_text",
     "ends_with_free_text",
-    "firing_triggers",
     "literal_prefix",
-    "may_be_number",
-    "may_begin_like_number",
     "merge_lexemes",
     "without_prefix",
 ]  # fmt: skip
@@ -64,13 +43,9 @@ def literal_prefix(spec: Any, place: str) -> str:
     return text
 
 
-def without_prefix(spec: Mapping[str, Any], text: str) -> Mapping[str, Any]:
-    if spec["type"] == "const_string":
-        return {"type": "const_string", "value": ""}
-    return {**spec, "begin": spec["begin"][len(text) :] or _NOTHING}
-
-
-_NOTHING: Mapping[str, str] = {"type": "const_string", "value": ""}
+def without_prefix(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a literal or tag without its `literal_prefix`."""
+    return {**spec, "value" if spec["type"] == "const_string" else "begin": ""}
 
 
 def end_text(end: tuple[str, ...]) -> Text | Pattern:
@@ -81,24 +56,22 @@ def containing(texts: Sequence[str]) -> Node:
     return Pattern(f"(?s:.*)(?:{'|'.join(map(re.escape, texts))})(?s:.*)")
 
 
-def firing_triggers(triggers: Sequence[str], place: str) -> list[str]:
-    """Return the triggers that can fire: if one is a prefix of another, only the shorter one does."""
-    firing = [t for t in triggers if not any(t != other and t.startswith(other) for other in triggers)]
-    for one in firing:
-        for other in firing:
-            if one != other and one in other:
-                raise GrammarError(f"{shown(one)} is contained in {shown(other)}", place=f"{place}.triggers",
-                                   hint="both would fire at once")  # fmt: skip
-    return list(dict.fromkeys(firing))
+def check_triggers(triggers: Collection[str], ends: Collection[str], place: str) -> None:
+    """Raise `GrammarError` if of a trigger and another one, or an end of the free text, only the shorter can act."""
+    for trigger in triggers:
+        for other in (*(t for t in triggers if t != trigger), *ends):
+            if trigger in other or other in trigger:
+                inner, outer = sorted((trigger, other), key=len)
+                raise GrammarError(f"{shown(inner)} is contained in {shown(outer)}", place=place,
+                                   hint="free text ends at whichever is complete first")  # fmt: skip
 
 
 def merge_lexemes(parts: Sequence[Node]) -> Node:
     """Return the sequence of parts; adjacent regular parts become one lexeme, so that no part is greedy."""
     out: list[Node] = []
     run: list[Node] = []
-    for part in (*parts, None):
-        if part is not None and is_empty(part):
-            continue
+    flat = seq(*parts)
+    for part in (*(flat.parts if isinstance(flat, Seq) else (flat,)), None):
         if part is not None and is_terminal(part):
             run.append(part)
             continue
@@ -119,43 +92,3 @@ def alternatives(options: Sequence[Node]) -> Node:
         return alt(*others)
     regular_option = alt(*regular)
     return alt(Lexeme("PART", regular_option) if others else regular_option, *others)
-
-
-def begins_like_number(text: str) -> bool:
-    """Whether a JSON number may continue with the first character of ``text``."""
-    return text[:1] in tuple(_IN_NUMBERS)
-
-
-_IN_NUMBERS = "0123456789.eE"
-
-
-def may_begin_like_number(spec: Any) -> bool:
-    """Whether a text of ``spec``, a literal, a tag, a regex or a choice of these, may go on with a JSON number."""
-    match spec:
-        case {"type": "const_string", "value": str(text)} | {"type": "tag", "begin": str(text)}:
-            return begins_like_number(text)
-        case {"type": "regex", "pattern": str(pattern)}:
-            try:
-                language = approximate_language(pattern)
-            except InvalidRegex:
-                return False  # refused where it is built
-            return not all(surely_empty(derive(language, ord(c))) for c in _IN_NUMBERS)
-        case {"type": "or", "elements": [*options]}:
-            return any(map(may_begin_like_number, options))
-    return False
-
-
-def may_be_number(node: Node, rules: Mapping[str, RuleDef] | None = None) -> bool:
-    """Whether a number is among the JSON values of ``node``, which our own compiler of schemas made."""
-    match node:
-        case Lexeme(name=name):
-            return name in ("number", "integer")
-        case Rule(body=body):
-            return may_be_number(body, rules)
-        case Group(start=start, rules=inner_rules):
-            return may_be_number(start, inner_rules)
-        case Ref(name=name) if rules and name in rules:
-            return may_be_number(rules[name].body, {key: rules[key] for key in rules if key != name})
-        case Alt(options=options):
-            return any(may_be_number(option, rules) for option in options)
-    return False

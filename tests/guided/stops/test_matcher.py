@@ -209,6 +209,53 @@ def test_a_pattern_stops_at_its_earliest_match(source: str, text: str, places: l
     assert sum(map(len, pieces[: hit.num_tokens - 1])) < len(text[: expected[1]].encode())
 
 
+def decoded(data: bytes) -> tuple[str, list[int]]:
+    """``data`` as ``errors="replace"`` reads it, and where each character begins and the last one ends."""
+    text = data.decode(errors="replace")
+    places = [0]
+    for i, char in enumerate(text):
+        at = places[-1]
+        ends = (end for end in range(at + 1, at + 5) if data[at:end].decode(errors="replace") == char)
+        places.append(next(end for end in ends if data[end:].decode(errors="replace") == text[i + 1 :]))
+    return text, places
+
+
+@pytest.mark.parametrize("source", ["END", "[a-c]+é", ".", "x?\ufffd", "a.c", "\ufffd{2}b", "[^a]b"])
+@given(
+    pieces=st.lists(
+        st.one_of(
+            st.sampled_from([b"END", b"ab", "é".encode(), b"\xc3", b"\xf0\x9f", b"\xed\xa0", b"\xe4\xb8", b"\xff"]),
+            st.sampled_from("中abcx").map(str.encode),
+            st.binary(min_size=1, max_size=3),
+        ),
+        max_size=12,
+    )
+)
+def test_a_pattern_is_found_next_to_broken_characters(source: str, pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    text, places = decoded(data)
+    compiled = re.compile(source)
+    spans = ((s, e) for e in range(len(text) + 1) for s in range(e) if compiled.fullmatch(text, s, e))
+    expected = next(spans, None)
+    matcher, tokens, _ = matcher_of(Stops(regex=source), pieces)
+    hit = matcher.feed(tokens)
+    if hit is None:  # a last character that more bytes could complete is not read yet
+        assert expected is None or (expected[1] == len(text) and _is_open(data[places[-2] :]))
+        return
+    assert expected is not None
+    assert len(as_bytes(pieces, hit.before, hit.before_bytes)) == places[expected[0]]
+    assert len(as_bytes(pieces, hit.until, hit.until_bytes)) == places[expected[1]]
+
+
+def _is_open(data: bytes) -> bool:
+    """Whether more bytes could make one character of ``data``."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return False
+
+
 def test_a_pattern_holds_back_from_where_its_match_began() -> None:
     matcher, tokens, _ = matcher_of(Stops(regex=r"<[a-z]+>"), [b"ab<", b"xy", b"z", b"!", "é".encode()[:1]])
     held = [(matcher.push(token), matcher.held_bytes)[1] for token in tokens]

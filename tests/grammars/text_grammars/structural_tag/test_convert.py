@@ -84,6 +84,21 @@ def test_K8_a_tag_without_a_schema_holds_an_object(engine: Engine):
     assert not accepts(plan, engine, "<data>[1]</data>" + END)
 
 
+TAGGED = {"type": "tag", "begin": "<a>", "content": {"type": "const_string", "value": "x"}, "end": "</a>"}
+
+FINAL = {
+    "type": "tag",
+    "begin": "<final>",
+    "content": {"type": "json_schema", "json_schema": {"type": "integer"}},
+    "end": "</final>",
+}
+TRIGGERED = {
+    "type": "triggered_tags",
+    "triggers": ["<t"],
+    "tags": [{"type": "tag", "begin": "<t>", "content": FREE, "end": "</t>"}],
+}
+DISPATCH = {"type": "dispatch", "rules": [["@n", {"type": "regex", "pattern": "[0-9]+;"}]]}
+
 FORMATS: list[tuple[Any, list[str], list[str]]] = [
     ({"type": "const_string", "value": "x\n"}, ["x\n"], ["x"]),
     ({"type": "regex", "pattern": "[a-c]+/?"}, ["abc/"], ["d", ""]),
@@ -98,6 +113,42 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
         ["END12", "a END12"],
         ["END", "x"],
     ),
+    *(
+        ({"type": "sequence", "elements": [free, FINAL]}, [*accepted, "<final>5</final>", "<<final>5</final>"], refused)
+        for free, accepted, refused in (
+            (FREE, ["a<f>b<final>12</final>"], ["", "a", "<final>5", "a<final>x</final>", "a<final>5</final>b"]),
+            ({**FREE, "max_chars": 2}, ["ab<final>5</final>"], ["abc<final>5</final>"]),
+            (TRIGGERED, ["a<t>x</t>b<final>5</final>"], ["a<t>x</t>b", "<t>x<final>5</final>", "<tx<final>5</final>"]),
+            (
+                {**TRIGGERED, "stop_after_first": True},
+                ["a<t>x</t><final>5</final>"],
+                ["<t>x</t>", "a<t>x</t>b<final>5</final>"],
+            ),
+            (DISPATCH, ["a@n12; b<final>5</final>"], ["a@n12; b", "@n<final>5</final>"]),
+            ({**DISPATCH, "loop": False}, ["a@n12;<final>5</final>"], ["a@n12; b<final>5</final>"]),
+            (
+                {"type": "sequence", "elements": [{"type": "optional", "content": TAGGED}, FREE]},
+                ["<a>x</a>y<final>5</final>"],
+                ["<a>x</a>y"],
+            ),
+        )
+    ),
+    (
+        {"type": "sequence", "elements": [FREE, TAGGED, FREE, {"type": "const_string", "value": ";"}, FINAL]},
+        ["<a>x</a>;<final>5</final>", "y<a>x</a>y<a>;<final>5</final>"],
+        ["<a>x</a>", "y<a>y</a>;<final>5</final>", ";<final>5</final>", "<a>x</a>;y<final>5</final>"],
+    ),
+    (
+        {"type": "tag", "begin": "<r>", "end": "</r>", "content": {"type": "sequence", "elements": [FREE, FINAL]}},
+        ["<r>a<final>5</final></r>"],
+        ["<r>a</r>", "<r>a<final>5</final>b</r>"],
+    ),
+    (
+        {**TRIGGERED, "triggers": ["<", "<t"]},
+        ["a<t>b</t>c"],
+        ["<", "<t", "<x"],
+    ),
+    ({"type": "tag", "begin": "", "content": FREE, "end": "</t>"}, ["a</t>", "</t>"], ["", "a</t>b"]),
     (
         {
             "type": "sequence",
@@ -119,6 +170,18 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
         ["yess", "", "1a"],
     ),
     ({"type": "optional", "content": {"type": "const_string", "value": "x"}}, ["", "x"], ["xx"]),
+    (
+        {
+            "type": "sequence",
+            "elements": [
+                {"type": "const_string", "value": ";"},
+                {"type": "optional", "content": TAGGED},
+                {**FINAL, "begin": "<a>"},
+            ],
+        },
+        [";<a>x</a><a>5</final>", ";<a>5</final>"],
+        [";<a>x</a>", ";<a>x</final>"],
+    ),
     ({"type": "plus", "content": {"type": "regex", "pattern": "ab?"}}, ["a", "aab"], ["", "b"]),
     ({"type": "star", "content": {"type": "const_string", "value": "ab"}}, ["", "abab"], ["aba"]),
     (
@@ -190,8 +253,6 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
 ]
 
 
-TAGGED = {"type": "tag", "begin": "<a>", "content": {"type": "const_string", "value": "x"}, "end": "</a>"}
-
 FLAGGED: dict[str, dict[str, Any]] = {
     "triggered_tags": {"type": "triggered_tags", "triggers": ["<"], "tags": [TAGGED]},
     "tags_with_separator": {"type": "tags_with_separator", "separator": ",", "tags": [TAGGED]},
@@ -206,7 +267,9 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
         assert accepts(plan, engine, text + END), text
     for text in refused:
         assert not accepts(plan, engine, text + END), text
-    closers = (")", "]", "END12", "</i>", "</r>", "</f>", "1[/g]", "12;", "!", "b", "z", '"')
+    ends = (")", "]", "END12", "</i>", "</r>", "</f>", "1[/g]", "12;", "!", "b", "z", '"')
+    ends += ("</t>", "<final>5</final>", "<a>x</a>;<final>5</final>")
+    closers = tuple(end for end in ends if any(end in text for text in accepted))
     write_to_the_end(plan, engine, random.Random(0), wander=8, closers=closers)
 
 
@@ -254,6 +317,21 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
         ),
         ({"structures": [], "triggers": ["x"]}, "structures: the list is empty"),
         ({"format": {"type": "dispatch", "rules": [["ab", FREE], ["b", FREE]]}}, "'b' is contained in 'ab'"),
+        (
+            {"format": {"type": "dispatch", "rules": [["@n", FREE], ["@", FREE]]}},
+            "format.rules: '@' is contained in '@n'",
+        ),
+        (
+            {"format": {"type": "sequence", "elements": [{**TRIGGERED, "triggers": ["<"]}, FINAL]}},
+            r"elements\[0\].triggers: '<' is contained in '<final>'",
+        ),
+        ({"format": {**TAGGED, "content": DISPATCH, "end": "@n2"}}, "content.rules: '@n' is contained in '@n2'"),
+        ({"format": {**TAGGED, "content": DISPATCH, "end": ["x", "@n"]}}, "content.rules: '@n' is contained in '@n'"),
+        ({"format": {**TRIGGERED, "triggers": ["<t", "<u"]}}, r"triggers\[1\]: no tag begins with '<u'"),
+        (
+            {"format": {"type": "json_schema", "json_schema": {}, "any_order": True}},
+            "any_order: keys come in the schema",
+        ),
         ({"tag": ""}, "the tag is empty"),
         ({"tag": "a", "start_tag": "<b>"}, "tag and start_tag both give the opening tag; expected one of the two"),
         ({"format": {"type": "exclude_token", "exclude_tokens": [1]}}, "unknown format 'exclude_token'"),

@@ -120,6 +120,7 @@ def test_waiting_for_a_replica_is_bounded() -> None:
     replicas = Replicas([])
     status, headers, error = answered(replicas, max_wait_s=0.05)
     assert (status, headers["retry-after"], error["code"]) == (503, "5", "unavailable")
+    assert "no replica runs or has room: waited 0.05 s" in error["message"]
     assert replicas.num_cancelled == 1
 
 
