@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Worker of `joining.py`: ``guide.generate`` of eight rows, by public names alone, so that older checkouts run it too.
+"""Worker of `joining.py`: ``guide.generate`` of eight rows or one, by public names alone: older checkouts run it too.
 
     PYTHONPATH=TREE python benchmarks/generate_rows.py     # names of workloads on stdin, CPU seconds on stdout
 
@@ -64,27 +64,28 @@ MIXED: list[Asked] = [
      {"response_format": PERSON}, {"temperature": 0.6, "seed": 2, "presence_penalty": 0.5}),
     ("Name a colour.", {}, {"temperature": 0}),
 ]  # fmt: skip
-WORKLOADS: dict[str, tuple[list[Asked], int]] = {
-    "8 mixed": (MIXED, 80),
-    "8 calls": (
-        [(f"Weather in {city} in celsius?", MIXED[1][1], {"temperature": 0}) for city in CITIES], 60,
-    ),
-    "8 equal free rows": (
-        [(f"{n} The lighthouse keeper wrote down", {}, {"temperature": 0}) for n in range(8)], 32,
-    ),
-}  # fmt: skip
-
+#: Name -> rows, their token limit, other options.
+WORKLOADS: dict[str, tuple[list[Asked], int, dict[str, Any]]] = {
+    "8 mixed": (MIXED, 80, {}),
+    "8 calls": ([(f"Weather in {city} in celsius?", MIXED[1][1], {"temperature": 0}) for city in CITIES], 60, {}),
+    "8 equal free rows": ([(f"{n} The lighthouse keeper wrote", {}, {"temperature": 0}) for n in range(8)], 32, {}),
+    "a call": (MIXED[1:2], 60, {}),
+    "an object": (MIXED[:1], 80, {}),
+    "free text": (MIXED[-1:], 32, {}),
+    "free text, hidden states": (MIXED[-1:], 32, {"return_last_hidden_state": True}),
+    "an object, drafts": (MIXED[:1], 80, {"prompt_lookup_num_tokens": 10}),
+}
 
 #: Seconds between requests that arrive one after the other.
 EVERY = 0.3
 
 
-def write(guide: Any, rows: list[Asked], most: int) -> int:
+def write(guide: Any, rows: list[Asked], most: int, more: dict[str, Any]) -> int:
     """Write the answers of one batch; return the number of tokens."""
     plans = [guide.plan(**asked) if asked else None for _, asked, _ in rows]
     chats = [[{"role": "user", "content": chat}] for chat, _, _ in rows]
     sampling = [guided.Sampling(**how) for _, _, how in rows]
-    answers = guide.generate(chats, plans, sampling=sampling, max_tokens=most)
+    answers = guide.generate(chats, plans, sampling=sampling, max_tokens=most, **more)
     return sum(answer.usage.completion_tokens for answer in answers)
 
 
@@ -111,7 +112,7 @@ def arrivals(guide: Any) -> tuple[float, float]:
         if come == len(firsts):
             skipped += come * EVERY - now
             continue
-        tokens += write(guide, rows[len(firsts) : come], WORKLOADS["8 mixed"][1])
+        tokens += write(guide, rows[len(firsts) : come], WORKLOADS["8 mixed"][1], {})
         now = time.process_time() - begun + skipped
         firsts += [now - n * EVERY for n in range(len(firsts), come)]
     return tokens / (time.process_time() - begun + skipped), statistics.median(firsts)

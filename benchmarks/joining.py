@@ -9,7 +9,7 @@
 Embedded model, float32, one thread, CPU time of the process.  Rows are kept as by default, but no row from call to
 call.  A ratio is the median over alternating pairs, with the least and the greatest.
 
-  generate  ``guide.generate`` of eight rows against that of TREE: mixed requests, required calls, free text
+  generate  ``guide.generate`` against that of TREE: eight mixed requests, required calls, free rows; one row
   peers     eight rows at once in a shared loop against ``model.generate``: guided rows with our processor, free rows
   continuous  eight rows at once against transformers' continuous batching, which writes as many tokens a row but no
             masks: as it is for free rows; for mixed guided ones with attention that reads each row's own keys alone
