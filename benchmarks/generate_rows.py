@@ -46,8 +46,8 @@ def search_flights(origin: str, destination: str, cabin: str) -> str:
 
 
 #: Chat, what the plan is asked for, how it is sampled.
-Asked = tuple[str, dict[str, Any], dict[str, Any]]
-MIXED: list[Asked] = [
+TimedRow = tuple[str, dict[str, Any], dict[str, Any]]
+MIXED: list[TimedRow] = [
     ("Alice Martin, 31, a married baker, lives in Lyon, France. Extract the person.",
      {"response_format": PERSON}, {"temperature": 0}),
     ("What will the weather be in Berlin for the next 3 days?",
@@ -65,7 +65,7 @@ MIXED: list[Asked] = [
     ("Name a colour.", {}, {"temperature": 0}),
 ]  # fmt: skip
 #: Name -> rows, their token limit, other options.
-WORKLOADS: dict[str, tuple[list[Asked], int, dict[str, Any]]] = {
+WORKLOADS: dict[str, tuple[list[TimedRow], int, dict[str, Any]]] = {
     "8 mixed": (MIXED, 80, {}),
     "8 calls": ([(f"Weather in {city} in celsius?", MIXED[1][1], {"temperature": 0}) for city in CITIES], 60, {}),
     "8 equal free rows": ([(f"{n} The lighthouse keeper wrote", {}, {"temperature": 0}) for n in range(8)], 32, {}),
@@ -80,7 +80,7 @@ WORKLOADS: dict[str, tuple[list[Asked], int, dict[str, Any]]] = {
 EVERY = 0.3
 
 
-def write(guide: Any, rows: list[Asked], most: int, more: dict[str, Any]) -> int:
+def write(guide: Any, rows: list[TimedRow], most: int, more: dict[str, Any]) -> int:
     """Write the answers of one batch; return the number of tokens."""
     plans = [guide.plan(**asked) if asked else None for _, asked, _ in rows]
     chats = [[{"role": "user", "content": chat}] for chat, _, _ in rows]
@@ -97,7 +97,7 @@ def seconds(guide: Any, name: str) -> float:
     return time.process_time() - began
 
 
-def arriving(rows: list[Asked]) -> list[Asked]:
+def arriving(rows: list[TimedRow]) -> list[TimedRow]:
     """Return sixteen requests, no two with the same prompt."""
     return [(f"{chat} ({n})", asked, how) for n in range(2) for chat, asked, how in rows]
 

@@ -105,7 +105,7 @@ def ratio(one: Callable[[], Any], other: Callable[[], Any], runs: int) -> str:
     return f"{statistics.median(found):.2f} ({min(found):.2f} to {max(found):.2f})"
 
 
-class Worker:
+class TreeProcess:
     """A process that runs `generate_rows` with the packages of a checkout."""
 
     def __init__(self, tree: Path) -> None:
@@ -124,7 +124,7 @@ class Worker:
 
 def generate_rows(tree: Path, runs: int) -> list[tuple[str, str]]:
     """``guide.generate`` of this checkout against that of another one."""
-    here, there = Worker(ROOT), Worker(tree)
+    here, there = TreeProcess(ROOT), TreeProcess(tree)
     rows = []
     for name in generated.WORKLOADS:
         found = []
@@ -252,7 +252,7 @@ def arrivals(guide: Any) -> tuple[float, float]:
 
 def arrival_rows(guide: Any, tree: Path, runs: int) -> list[tuple[str, str, str, str]]:
     """Requests that join against batches of ``guide.generate``."""
-    there = Worker(tree)
+    there = TreeProcess(tree)
     found = [(arrivals(guide), there.ask("arrivals")) for _ in range(-1, runs)][1:]
     faster = [joined[0] / batches[0] for joined, batches in found]
     return [
