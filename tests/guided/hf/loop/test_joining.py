@@ -19,6 +19,7 @@ import torch
 import guided
 from guided.hf.answering import generation_of, rows_of
 from guided.hf.cache.packed_kv import PackedKV
+from guided.hf.loop import places
 from guided.hf.loop.capacity import Capacity
 from guided.hf.loop.generation import Generation
 from guided.hf.loop.prepare import shared_loop
@@ -66,7 +67,7 @@ def some_requests(rng: random.Random, number: int) -> list[tuple[str, dict[str, 
     out = []
     for seed in range(number):
         asked = dict(KINDS[seed % len(KINDS)], seed=seed, temperature=rng.choice([0, 0.8, 1.2]))
-        out.append((rng.choice(CHATS), asked | {"max_tokens": rng.choice([3, 20, 120])}))
+        out.append((rng.choice(CHATS), asked | {"max_tokens": rng.choice([3, 20, 80])}))
     rng.shuffle(out)
     return out
 
@@ -131,7 +132,7 @@ def run_joined(guide: Any, loop: RowLoop, rng: random.Random, number: int) -> No
     for step in range(5_000):
         if not loop.rows() and not waiting:  # one that was made to fail leaves in the next step
             break
-        for _ in range(rng.choice([0, 1, 2, 3]) if waiting else 0):
+        for _ in range(rng.choice([0, 0, 1, 2]) if waiting else 0):
             k = waiting.pop() if waiting else -1
             if k >= 0:
                 runs[k] = generation(guide, *requests[k])
@@ -178,7 +179,10 @@ def of_architecture(name: str, guide: Any) -> Any:
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("qwen3", "gemma3", "gpt_oss", "glm4", "gpt2")),
     ],
 )
-def test_rows_that_join_and_leave_are_answered_as_alone(tiny_guide: Any, name: str, seed: int) -> None:
+def test_rows_that_join_and_leave_are_answered_as_alone(
+    tiny_guide: Any, name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "_MARGIN", 2)  # rows join where there is hardly room, and are taken out again
     guide = of_architecture(name, tiny_guide)
     expected = guide.chat("beside", temperature=1.0, seed=1, max_tokens=9).token_ids
     loop = shared_loop(guide.context, rows=6, cached_tokens=420)
