@@ -51,7 +51,7 @@ class Capacity:
             )  # fmt: skip
 
     def prompt_tokens(self, running: int, waiting: int, columns: Callable[[Sequence[int]], int]) -> int:
-        """Return the prompt tokens of a step with ``running`` rows, while ``waiting`` rows wait for their first token.
+        """Return the prompt tokens of a step with ``running`` rows, while ``waiting`` rows are fed or could be.
 
         ``columns`` are those of the cache.
         """

@@ -95,20 +95,14 @@ class Places:
 
         A row gets a place only when the next forward feeds it, because the cache may hold a longer prefix of it later.
         """
-        max_prompt_tokens, used = self._prompt_tokens(), self._used()
+        max_prompt_tokens = self._prompt_tokens()
         backlog = sum(len(row.pending) for row in self.active if row.is_filling)
-        free = self.capacity.rows - sum(1 + len(row.twins) for row in self.active)
         chosen: list[LoopRow] = []
-        for row in self.waiting:
-            size, num_rows = len(row.chunk), 1 + len(row.twins)
-            used, free = used + num_rows * (size + _MARGIN), free - num_rows
-            is_first = not self.active and not chosen
-            if backlog >= max_prompt_tokens or free < 0 or (used > self.capacity.cached_tokens and not is_first):
-                break
-            if self._follows(row, chosen):
+        for row in self._with_room():
+            if backlog >= max_prompt_tokens or self._follows(row, chosen):
                 break
             chosen.append(row)
-            backlog += size
+            backlog += len(row.chunk)
         if not chosen:
             return
         prefixes = [self._prefix(row) for row in chosen]
@@ -120,6 +114,19 @@ class Places:
             row.pending = row.pending[size:]
             for alike in (row, *row.twins) if not row.forwards else ():
                 alike.cached = min(size, row.answer.prompt_tokens)
+
+    def _with_room(self) -> list[LoopRow]:
+        """Return the waiting rows, from the first one on, for which there are places and room in the cache."""
+        used, free = self._used(), self.capacity.rows - sum(1 + len(row.twins) for row in self.active)
+        fitting: list[LoopRow] = []
+        for row in self.waiting:
+            num_rows = 1 + len(row.twins)
+            used, free = used + num_rows * (len(row.chunk) + _MARGIN), free - num_rows
+            is_first = not self.active and not fitting
+            if free < 0 or (used > self.capacity.cached_tokens and not is_first):
+                break
+            fitting.append(row)
+        return fitting
 
     def _follows(self, row: LoopRow, chosen: Sequence[LoopRow]) -> bool:
         """Whether ``row`` should wait: one that is being fed will soon share ``_MARGIN`` more tokens with it."""
@@ -154,7 +161,7 @@ class Places:
     def _prompt_tokens(self) -> int:
         """The prompt tokens that the next forward may feed."""
         running = sum(not row.is_filling for row in self.active)
-        waiting = min(len(self.active) + len(self.waiting), self.capacity.rows) - running
+        waiting = len(self.active) - running + len(self._with_room())
         return self.capacity.prompt_tokens(running, waiting, self.cache.num_columns)
 
     def piece_sizes(self) -> list[int | None]:

@@ -263,15 +263,20 @@ def test_each_row_that_waits_may_cost_two_steps() -> None:
     assert pieces[0] < pieces[1] < pieces[2]
 
 
-def test_rows_that_have_no_place_do_not_make_pieces_larger(tiny_guide: Any) -> None:
+@pytest.mark.parametrize(("rows", "cached_tokens", "n"), [(2, 4_000, 1), (16, 300, 1), (9, 4_000, 8)])
+def test_rows_that_have_no_place_do_not_make_pieces_larger(
+    tiny_guide: Any, rows: int, cached_tokens: int, n: int
+) -> None:
+    """For lack of places, of room in the cache, and of places that the other answers of a request will have."""
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
-    loop = shared_loop(guide.context, rows=2, cached_tokens=4_000)
+    loop = shared_loop(guide.context, rows=rows, cached_tokens=cached_tokens)
     assert loop.places is not None
     loop.places.capacity = replace(loop.capacity, cost=lambda columns: 1 + columns / 16)
     generation(guide, "x", {"temperature": 0, "max_tokens": 200}).join(loop)
     loop.step()
-    for n in range(8):
-        generation(guide, f"{n} a longer thing " * 20, {"temperature": 0, "max_tokens": 3}).join(loop)
+    generation(guide, "a longer thing " * 20, {"temperature": 1.0, "seed": 1, "n": n, "max_tokens": 3}).join(loop)
+    for number in range(8):
+        generation(guide, f"{number} a longer thing " * 20, {"temperature": 0, "max_tokens": 3}).join(loop)
     loop.step()
     sizes = loop.places.piece_sizes()
     loop.close()
