@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Worker of `joining.py`: ``guide.generate`` of eight rows or one, by public names alone: older checkouts run it too.
 
-    PYTHONPATH=TREE python benchmarks/generate_rows.py     # names of workloads on stdin, CPU seconds on stdout
+    PYTHONPATH=TREE python benchmarks/generate_rows.py     # names of workloads on stdin, numbers on stdout
 
 Embedded model, float32, one thread.  Each workload begins with an empty pool of kept rows; rows are kept as by default.
-``arrivals`` answers 16 requests, one every 0.3 s, in batches of all that wait: tokens per second, and the median time
+The number is CPU seconds.  ``arrivals`` answers 16 requests, one every 0.3 s, in batches of all that wait: tokens per second, and the median time
 to the first token.
 """
 
@@ -120,6 +120,6 @@ def arrivals(guide: Any) -> tuple[float, float]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    model = guided.demo()
+    demo = guided.demo()
     for line in sys.stdin:
-        print(*(arrivals(model) if line.strip() == "arrivals" else (seconds(model, line.strip()),)), flush=True)
+        print(*(arrivals(demo) if line.strip() == "arrivals" else (seconds(demo, line.strip()),)), flush=True)
