@@ -4,8 +4,8 @@
     PYTHONPATH=TREE python benchmarks/generate_rows.py     # names of workloads on stdin, numbers on stdout
 
 Embedded model, float32, one thread.  Each workload begins with an empty pool of kept rows; rows are kept as by default.
-The number is CPU seconds.  ``arrivals`` answers 16 requests, one every 0.3 s, in batches of all that wait: tokens per second, and the median time
-to the first token.
+The number is CPU seconds.  ``arrivals`` answers 16 requests, one every 0.3 s, in batches of all that wait; its numbers
+are tokens per second and the median seconds to the first token.
 """
 
 from __future__ import annotations
