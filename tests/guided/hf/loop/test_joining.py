@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import random
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -123,9 +124,9 @@ class Beside(threading.Thread):
             self.found.append(self.guide.chat("beside", temperature=1.0, seed=1, max_tokens=9).token_ids)
 
 
-def run_joined(guide: Any, loop: RowLoop, rng: random.Random, number: int) -> None:
+def run_joined(guide: Any, loop: RowLoop, rng: random.Random, requests: Sequence[tuple[str, dict[str, Any]]]) -> None:
     """Let requests join and leave at random, and compare what they get."""
-    requests = some_requests(rng, number)
+    number = len(requests)
     judges = [alone(guide, *request) for request in requests]
     waiting, runs = list(range(number)), dict[int, Generation]()
     broken, closed, ended = {}, {}, set[Any]()
@@ -185,13 +186,16 @@ def test_rows_that_join_and_leave_are_answered_as_alone(
     monkeypatch.setattr(places, "_MARGIN", 2)  # rows join where there is hardly room, and are taken out again
     guide = of_architecture(name, tiny_guide)
     expected = guide.chat("beside", temperature=1.0, seed=1, max_tokens=9).token_ids
-    loop = shared_loop(guide.context, rows=6, cached_tokens=420)
+    rng = random.Random(f"{name} {seed}")
+    requests = some_requests(rng, 40)
+    longest = max(len(generation(guide, *request).inputs.prompt_ids[0]) for request in requests)
+    loop = shared_loop(guide.context, rows=6, cached_tokens=longest + 1)
     in_pieces(loop)
     assert isinstance(loop.cache, PackedKV) == (name != "gpt_oss")
     beside = Beside(guide)
     beside.start()
     try:
-        run_joined(guide, loop, random.Random(f"{name} {seed}"), 40)
+        run_joined(guide, loop, rng, requests)
     finally:
         beside.is_over.set()
         beside.join()
