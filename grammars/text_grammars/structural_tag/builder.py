@@ -111,6 +111,9 @@ class TagBuilder:
             )  # fmt: skip
         if read_flag(body, "any_order", place):
             raise GrammarError("keys come in the schema's order", place=f"{place}.any_order", expected="false")
+        for key in ("excludes", "max_whitespace_cnt"):
+            if body.get(key) not in (None, []):
+                raise GrammarError(f"{shown(body[key])} is not supported here", place=f"{place}.{key}", expected="null")
         if "json_schema" not in body:
             raise GrammarError("there is no schema", place=f"{place}.json_schema", expected="a JSON schema")
         try:
@@ -324,7 +327,7 @@ FORMATS: Mapping[str, tuple[Callable[[TagBuilder, Mapping[str, Any], FormatEnd, 
     kind: (maker, frozenset(keys.split()))
     for kind, maker, keys in (
         ("const_string", TagBuilder.const_string, "value"),
-        ("json_schema", TagBuilder.json_schema, "json_schema style any_order"),
+        ("json_schema", TagBuilder.json_schema, "any_order excludes json_schema max_whitespace_cnt style"),
         ("grammar", TagBuilder.grammar, "grammar"),
         ("regex", TagBuilder.regex, "pattern"),
         ("any_text", TagBuilder.any_text, "excludes max_chars max_tokens"),
