@@ -137,7 +137,7 @@ class TagBuilder:
             at = f"{place}.pattern"
             raise GrammarError(str(error), line=1, column=error.at + 1, place=at, expected="a regex of Rust") from None
         pattern = Pattern(text)
-        return Until("text", pattern, end_text(end)) if isinstance(end, tuple) else self.with_end(pattern, end)
+        return Until("text", pattern, end_text(end, place)) if isinstance(end, tuple) else self.with_end(pattern, end)
 
     def any_text(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         if body.get("max_tokens") is not None:
@@ -147,14 +147,14 @@ class TagBuilder:
         most = read_count(body, "max_chars", place)
         text: Node = ANY if most is None else Pattern(f"(?s:.{{0,{most}}})") if most else Text("")
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
-        return self.free_text(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end)
+        return self.free_text(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end, place)
 
-    def free_text(self, text: Node, excludes: Sequence[str], end: FormatEnd) -> Node:
+    def free_text(self, text: Node, excludes: Sequence[str], end: FormatEnd, place: str) -> Node:
         """Return ``text`` that contains none of ``excludes``, followed by ``end``."""
         if excludes:
             text = And((text, Not(containing(excludes))))
         if isinstance(end, tuple):
-            return Until("text", text, end_text(end))
+            return Until("text", text, end_text(end, place))
         return self.with_end(Rule("text", text), end)
 
     # -- composition
@@ -278,7 +278,7 @@ class TagBuilder:
         check_triggers(by_trigger, enders, at)
         barred = [*by_trigger, *(text for text in excludes if text not in enders)]
         again: Node = Ref("text") if loop else self.with_end(Seq(()), end)
-        ways: list[Node] = [self.free_text(ANY, barred, end)]
+        ways: list[Node] = [self.free_text(ANY, barred, end, at)]
         options = []
         for trigger, makers in by_trigger.items():
             others = [text for text in (*barred, *enders) if text != trigger]

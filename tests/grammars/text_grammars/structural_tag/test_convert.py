@@ -203,6 +203,17 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
     ),
     ({"type": "repeat", "min": 1, "max": -1, "content": {"type": "const_string", "value": "x"}}, ["x", "xxxxx"], [""]),
     ({"type": "tag", "begin": "(", "content": FREE, "end": [")", "]"]}, ["(a)", "(]"], ["(a", "(a)]"]),
+    ({"type": "tag", "begin": "(", "content": FREE, "end": ["b)", ")"]}, ["(ab)", "(a)"], ["(a", "(ab"]),
+    (
+        {
+            "type": "tag",
+            "begin": "<a>",
+            "content": {"type": "json_schema", "json_schema": CITY},
+            "end": ["</a>x", "</a>"],
+        },
+        ['<a>{"city": ""}</a>', '<a>{"city": ""}</a>x'],
+        ["<a>"],
+    ),
     (
         {
             "type": "tag",
@@ -339,6 +350,13 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
         ),
         ({"format": {**TAGGED, "content": DISPATCH, "end": "@n2"}}, "content.rules: '@n' is contained in '@n2'"),
         ({"format": {**TAGGED, "content": DISPATCH, "end": ["x", "@n"]}}, "content.rules: '@n' is contained in '@n'"),
+        *(
+            (
+                {"format": {**TAGGED, "content": content, "end": ["</a>.", "</a>"]}},
+                "content.*: '</a>' is contained in '</a>.'",
+            )
+            for content in (FREE, {"type": "regex", "pattern": ".*"}, DISPATCH)
+        ),
         ({"format": {**TRIGGERED, "triggers": ["<t", "<u"]}}, r"triggers\[1\]: no tag begins with '<u'"),
         (
             {"format": {"type": "json_schema", "json_schema": {}, "any_order": True}},
