@@ -92,9 +92,13 @@ def kinds() -> str:
 
 
 def tag_formats() -> str:
-    only = {"any_order": "any_order: false", "max_tokens": "max_tokens: null", "style": 'style: "json"'}
-    rows = ((kind, [only.get(key, key) for key in sorted(keys)]) for kind, (_, keys) in sorted(FORMATS.items()))
-    return ", ".join(f"{code(kind)} ({codes(keys)})" for kind, keys in rows) + "."
+    only = {
+        "any_text": {"max_tokens": "null"},
+        "json_schema": {"any_order": "false", "excludes": "[]", "max_whitespace_cnt": "null", "style": '"json"'},
+    }
+    rows = ((kind, only.get(kind, {}), sorted(keys)) for kind, (_, keys) in sorted(FORMATS.items()))
+    told = ((kind, [f"{key}: {values[key]}" if key in values else key for key in keys]) for kind, values, keys in rows)
+    return ", ".join(f"{code(kind)} ({codes(keys)})" for kind, keys in told) + "."
 
 
 def limits() -> str:

@@ -38,6 +38,7 @@ from grammars.text_grammars.structural_tag.values import (
 )
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import (
+    EMPTY,
     And,
     Group,
     Node,
@@ -110,6 +111,9 @@ class TagBuilder:
             )  # fmt: skip
         if read_flag(body, "any_order", place):
             raise GrammarError("keys come in the schema's order", place=f"{place}.any_order", expected="false")
+        for key in ("excludes", "max_whitespace_cnt"):
+            if body.get(key) not in (None, []):
+                raise GrammarError(f"{shown(body[key])} is not supported here", place=f"{place}.{key}", expected="null")
         if "json_schema" not in body:
             raise GrammarError("there is no schema", place=f"{place}.json_schema", expected="a JSON schema")
         try:
@@ -118,7 +122,7 @@ class TagBuilder:
             error.place = f"{place}.json_schema{error.pointer}"
             raise
         self.rows += built.report.rows
-        return self.with_end(Rule("payload", built.node), end, place)
+        return self.with_end(Rule("payload", built.node), end)
 
     def grammar(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         then = regular_alt(*map(regular_text, end)) if isinstance(end, tuple) else None
@@ -133,7 +137,7 @@ class TagBuilder:
             at = f"{place}.pattern"
             raise GrammarError(str(error), line=1, column=error.at + 1, place=at, expected="a regex of Rust") from None
         pattern = Pattern(text)
-        return Until("text", pattern, end_text(end)) if isinstance(end, tuple) else self.with_end(pattern, end)
+        return Until("text", pattern, end_text(end, place)) if isinstance(end, tuple) else self.with_end(pattern, end)
 
     def any_text(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         if body.get("max_tokens") is not None:
@@ -143,14 +147,14 @@ class TagBuilder:
         most = read_count(body, "max_chars", place)
         text: Node = ANY if most is None else Pattern(f"(?s:.{{0,{most}}})") if most else Text("")
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
-        return self.free_text(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end)
+        return self.free_text(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end, place)
 
-    def free_text(self, text: Node, excludes: Sequence[str], end: FormatEnd) -> Node:
+    def free_text(self, text: Node, excludes: Sequence[str], end: FormatEnd, place: str) -> Node:
         """Return ``text`` that contains none of ``excludes``, followed by ``end``."""
         if excludes:
             text = And((text, Not(containing(excludes))))
         if isinstance(end, tuple):
-            return Until("text", text, end_text(end))
+            return Until("text", text, end_text(end, place))
         return self.with_end(Rule("text", text), end)
 
     # -- composition
@@ -194,9 +198,9 @@ class TagBuilder:
                                expected=f"at most {MAX_LEAST_LENGTH}", hint="use fewer or smaller repeats")  # fmt: skip
         inner = self.build(body.get("content"), None, f"{place}.content")
         self.times = times
-        if most != 1:
-            check_numbers((inner, inner), (place, place))
-        return self.with_end(repeat(inner, least or 0, most), end, place)
+        node = repeat(inner, least or 0, most)
+        check_numbers((node, EMPTY), (place, place))
+        return self.with_end(node, end)
 
     # -- tags
 
@@ -207,6 +211,7 @@ class TagBuilder:
         """Return a tag whose prefix ``written`` has been written already."""
         opening = self._text(read_string(body, "begin", place, empty=True)[len(written) :])
         content = self.build(body.get("content"), self._end_of(body, place), f"{place}.content")
+        check_numbers((content, EMPTY), (place, f"{place}.end"))
         return self.with_end(merge_lexemes([opening, content]), end)
 
     def _end_of(self, body: Mapping[str, Any], place: str) -> FormatEnd:
@@ -273,15 +278,18 @@ class TagBuilder:
         check_triggers(by_trigger, enders, at)
         barred = [*by_trigger, *(text for text in excludes if text not in enders)]
         again: Node = Ref("text") if loop else self.with_end(Seq(()), end)
-        ways: list[Node] = [self.free_text(ANY, barred, end)]
+        ways: list[Node] = [self.free_text(ANY, barred, end, at)]
+        options = []
         for trigger, makers in by_trigger.items():
             others = [text for text in (*barred, *enders) if text != trigger]
             lead_text: Node = And((ANY, Not(containing(others)))) if others else ANY
             lead = Until("lead", lead_text, Text(trigger))
-            option = alternatives([make() for make in makers])
-            check_numbers((option, again), (at, at))
-            ways.append(seq(lead, merge_lexemes([option]), again))
+            options.append(alternatives([make() for make in makers]))
+            ways.append(seq(lead, merge_lexemes([options[-1]]), again))
         rules = {"text": RuleDef(alt(*ways))}
+        then = Group("tags", again, rules) if loop else again
+        for i, option in enumerate(options):
+            check_numbers((option, then), (at, f"{at}[{i}][1]"))
         start: Node = Ref("text")
         if read_flag(body, "at_least_one", place):
             start = seq(merge_lexemes([alternatives([make() for make in openings])]), again)
@@ -302,15 +310,13 @@ class TagBuilder:
     def _text(self, text: str) -> Node:
         return self.markers.node(text) if self.trusted and self.markers is not None else Text(text)
 
-    def with_end(self, node: Node, end: FormatEnd, place: str = "") -> Node:
-        """Return ``node`` followed by ``end``; one that may end with a JSON number needs its place."""
+    def with_end(self, node: Node, end: FormatEnd) -> Node:
+        """Return ``node`` followed by ``end``."""
         if end is None:
             return node
         if isinstance(end, Tokens):
             return seq(node, end)
-        then = self._one_of(end)
-        check_numbers((node, then), (place, place))
-        return merge_lexemes([node, then])
+        return merge_lexemes([node, self._one_of(end)])
 
     def _one_of(self, texts: Sequence[str]) -> Node:
         return alternatives([self._text(text) for text in texts])
@@ -321,7 +327,7 @@ FORMATS: Mapping[str, tuple[Callable[[TagBuilder, Mapping[str, Any], FormatEnd, 
     kind: (maker, frozenset(keys.split()))
     for kind, maker, keys in (
         ("const_string", TagBuilder.const_string, "value"),
-        ("json_schema", TagBuilder.json_schema, "json_schema style any_order"),
+        ("json_schema", TagBuilder.json_schema, "any_order excludes json_schema max_whitespace_cnt style"),
         ("grammar", TagBuilder.grammar, "grammar"),
         ("regex", TagBuilder.regex, "pattern"),
         ("any_text", TagBuilder.any_text, "excludes max_chars max_tokens"),

@@ -48,7 +48,12 @@ def without_prefix(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**spec, "value" if spec["type"] == "const_string" else "begin": ""}
 
 
-def end_text(end: tuple[str, ...]) -> Text | Pattern:
+def end_text(end: tuple[str, ...], place: str) -> Text | Pattern:
+    """Return any of the ends; raises `GrammarError` if one is never complete, as another ends inside it."""
+    for outer in end:
+        inner = next((text for text in end if text in outer[:-1]), None)
+        if inner is not None:
+            raise _contained(inner, outer, place)
     return Text(end[0]) if len(end) == 1 else Pattern("|".join(map(re.escape, end)))
 
 
@@ -62,8 +67,12 @@ def check_triggers(triggers: Collection[str], ends: Collection[str], place: str)
         for other in (*(t for t in triggers if t != trigger), *ends):
             if trigger in other or other in trigger:
                 inner, outer = sorted((trigger, other), key=len)
-                raise GrammarError(f"{shown(inner)} is contained in {shown(outer)}", place=place,
-                                   hint="free text ends at whichever is complete first")  # fmt: skip
+                raise _contained(inner, outer, place)
+
+
+def _contained(inner: str, outer: str, place: str) -> GrammarError:
+    return GrammarError(f"{shown(inner)} is contained in {shown(outer)}", place=place,
+                        hint="free text ends at whichever is complete first")  # fmt: skip
 
 
 def merge_lexemes(parts: Sequence[Node]) -> Node:

@@ -104,6 +104,18 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
     ({"type": "regex", "pattern": "[a-c]+/?"}, ["abc/"], ["d", ""]),
     ({"type": "grammar", "grammar": 'root ::= "a" root | "b"'}, ["aab", "b"], ["a"]),
     ({"type": "json_schema", "json_schema": CITY}, ['{"city": ""}'], ["{}"]),
+    (  # as XGrammar's own models of these objects write it
+        {
+            "type": "json_schema",
+            "json_schema": CITY,
+            "style": "json",
+            "any_order": False,
+            "max_whitespace_cnt": None,
+            "excludes": [],
+        },
+        ['{"city": ""}'],
+        ["{}"],
+    ),
     ({"type": "any_text", "excludes": ["bad"], "max_chars": 6}, ["", "ba d", "good文"], ["bad", "goodgoo"]),
     (
         {
@@ -191,6 +203,17 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
     ),
     ({"type": "repeat", "min": 1, "max": -1, "content": {"type": "const_string", "value": "x"}}, ["x", "xxxxx"], [""]),
     ({"type": "tag", "begin": "(", "content": FREE, "end": [")", "]"]}, ["(a)", "(]"], ["(a", "(a)]"]),
+    ({"type": "tag", "begin": "(", "content": FREE, "end": ["b)", ")"]}, ["(ab)", "(a)"], ["(a", "(ab"]),
+    (
+        {
+            "type": "tag",
+            "begin": "<a>",
+            "content": {"type": "json_schema", "json_schema": CITY},
+            "end": ["</a>x", "</a>"],
+        },
+        ['<a>{"city": ""}</a>', '<a>{"city": ""}</a>x'],
+        ["<a>"],
+    ),
     (
         {
             "type": "tag",
@@ -327,10 +350,21 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
         ),
         ({"format": {**TAGGED, "content": DISPATCH, "end": "@n2"}}, "content.rules: '@n' is contained in '@n2'"),
         ({"format": {**TAGGED, "content": DISPATCH, "end": ["x", "@n"]}}, "content.rules: '@n' is contained in '@n'"),
+        *(
+            (
+                {"format": {**TAGGED, "content": content, "end": ["</a>.", "</a>"]}},
+                "content.*: '</a>' is contained in '</a>.'",
+            )
+            for content in (FREE, {"type": "regex", "pattern": ".*"}, DISPATCH)
+        ),
         ({"format": {**TRIGGERED, "triggers": ["<t", "<u"]}}, r"triggers\[1\]: no tag begins with '<u'"),
         (
             {"format": {"type": "json_schema", "json_schema": {}, "any_order": True}},
             "any_order: keys come in the schema",
+        ),
+        *(
+            ({"format": {"type": "json_schema", "json_schema": {}, key: value}}, f"format.{key}: .* is not supported")
+            for key, value in (("max_whitespace_cnt", 0), ("max_whitespace_cnt", 2), ("excludes", ["a"]))
         ),
         ({"tag": ""}, "the tag is empty"),
         ({"tag": "a", "start_tag": "<b>"}, "tag and start_tag both give the opening tag; expected one of the two"),
