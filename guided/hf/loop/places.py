@@ -19,6 +19,9 @@ __all__ = ["Places"]
 #: Tokens of room that a waiting row needs besides its prompt, so that it is not taken out again at once.
 _MARGIN = 32
 
+#: Tokens of its prompt that a row waits for, where one that is being fed will soon have them in the cache.
+_SHARED_TOKENS = 32
+
 
 @dataclass(eq=False)
 class Places:
@@ -129,13 +132,13 @@ class Places:
         return fitting
 
     def _follows(self, row: LoopRow, chosen: Sequence[LoopRow]) -> bool:
-        """Whether ``row`` should wait: one that is being fed will soon share ``_MARGIN`` more tokens with it."""
+        """Whether ``row`` should wait: one that is being fed will soon share `_SHARED_TOKENS` more with it."""
         reuse, wanted = row.reuse, row.chunk
         filling = [(other, ids) for other, ids in zip(self.active, self.cache.ids, strict=False) if other.is_filling]
         for other, ids in (*filling, *((other, []) for other in chosen)):
             if reuse is not None and reuse.shares_with(other.reuse):
                 num_shared = num_common(ids, wanted)
-                if num_common([*ids, *other.chunk], wanted) > num_shared + _MARGIN:
+                if num_common([*ids, *other.chunk], wanted) > num_shared + _SHARED_TOKENS:
                     return True
         return False
 
