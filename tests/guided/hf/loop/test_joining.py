@@ -218,7 +218,7 @@ def test_rows_that_join_and_leave_are_answered_as_alone(
 
 
 def in_pieces(loop: RowLoop, columns_per_step: int = 1) -> None:
-    """So many columns cost a step: pieces are small."""
+    """Let each ``columns_per_step`` columns cost a step, so that pieces are small."""
     assert loop.places is not None
     loop.places.capacity = replace(loop.capacity, cost=lambda columns: columns / columns_per_step)
 
