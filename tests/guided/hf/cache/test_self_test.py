@@ -139,7 +139,7 @@ def test_a_forward_that_raises_and_an_encoder_are_decoded_step_by_step() -> None
 def test_a_model_is_tested_once_until_its_attention_changes() -> None:
     model = copy.deepcopy(ARCHITECTURES["llama"]())
     calls = []
-    hook = model.register_forward_pre_hook(lambda *_: calls.append(1))
+    model.register_forward_pre_hook(lambda *_: calls.append(1))
     first = abilities_of(model)
     count = len(calls)
     assert abilities_of(model) is first
@@ -147,7 +147,6 @@ def test_a_model_is_tested_once_until_its_attention_changes() -> None:
     model.set_attn_implementation("eager")
     abilities_of(model)
     assert len(calls) > count
-    hook.remove()
 
 
 def test_what_is_off_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -177,10 +176,8 @@ def test_a_lack_of_memory_says_nothing_of_the_model() -> None:
         raise torch.OutOfMemoryError("full")
 
     model = copy.deepcopy(ARCHITECTURES["llama"]())
-    hook = model.register_forward_pre_hook(full)
-    with pytest.raises(torch.OutOfMemoryError):
+    with model.register_forward_pre_hook(full), pytest.raises(torch.OutOfMemoryError):
         abilities_of(model)
-    hook.remove()
     assert abilities_of(model).ragged
 
 

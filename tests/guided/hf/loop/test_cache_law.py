@@ -198,7 +198,7 @@ def test_a_plain_conversation_feeds_what_is_new(tiny_guide: Any) -> None:
     )
     chat: list[dict[str, Any]] = []
     known: list[int] = []
-    try:
+    with hook:
         for turn in range(20):
             chat.append({"role": "user", "content": text(rng)})
             prompt = list(checked_inputs(guide.context, [chat]).prompt_ids[0])
@@ -211,8 +211,6 @@ def test_a_plain_conversation_feeds_what_is_new(tiny_guide: Any) -> None:
                 assert message.usage.cached_tokens == shared
             known = [*prompt, *message.token_ids[:-1]]  # the last token was never fed
             chat.append({"role": "assistant", "content": message.content})
-    finally:
-        hook.remove()
 
 
 def test_three_plans_in_turn_keep_a_branch_each(tiny_guide: Any) -> None:
@@ -241,9 +239,8 @@ def test_first_requests_cost_the_same_with_the_pool_and_without(tiny_guide: Any,
             monkeypatch.setattr(
                 torch.Tensor, name, lambda *a, _m=method, _n=name, _c=calls, **k: (_c.append(_n), _m(*a, **k))[1]
             )
-        hook = guide.model.register_forward_pre_hook(lambda *_, _c=calls: _c.append("forward"))
-        guide.chat("tell me", max_tokens=9, temperature=0)
-        hook.remove()
+        with guide.model.register_forward_pre_hook(lambda *_, _c=calls: _c.append("forward")):
+            guide.chat("tell me", max_tokens=9, temperature=0)
         monkeypatch.undo()
         counts.append(calls)
     assert counts[0] == counts[1]
@@ -333,14 +330,11 @@ def test_a_run_that_breaks_off_keeps_what_the_cache_has(tiny_guide: Any, seen: S
         if len(calls) == 4:
             raise error("in mid-forward")
 
-    hook = guide.model.model.layers[1].register_forward_pre_hook(breaks)
-    try:
+    with guide.model.model.layers[1].register_forward_pre_hook(breaks):
         with pytest.raises(error):
             guide.chat("tell me", temperature=0, max_tokens=9)
         seen.choices.clear()
         message = guide.chat("tell me", temperature=0, max_tokens=9)
-    finally:
-        hook.remove()
     assert message.usage.cached_tokens == message.usage.prompt_tokens - 1
     seen.check(guide.model)
     assert guide.stats().kept.rows == 1

@@ -40,7 +40,6 @@ def test_size_and_lookup_are_those_of_the_vocabulary(name: str, tokenizer_folder
     tokenizer = live((tokenizer_folder(name) / "tokenizer.json").read_text(encoding="utf-8"))
     facts, vocab = facts_of(tokenizer), tokenizer.get_vocab()
     assert facts.vocab_size == max(vocab.values()) + 1
-    assert facts.lookup is not None
     some = [*list(vocab)[::997], *(token.text for token in facts.added)]
     assert [facts.lookup(text) for text in some] == [vocab.get(text) for text in some]
     assert facts.lookup("no such token at all") is None
