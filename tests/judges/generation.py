@@ -23,15 +23,11 @@ from guided.hf.generate.inputs import checked_inputs
 from guided.output.message import Message
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError
+from tests.made_up.schemas import closed
 
 CHATS = ["tell me a thing", "why?", "a longer question than the others, so that they are padded", "x"]
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"ok": {"type": "boolean"}, "n": {"type": "integer", "minimum": 0, "maximum": 99}},
-    "required": ["ok", "n"],
-    "additionalProperties": False,
-}
+SCHEMA: dict[str, Any] = closed({"ok": {"type": "boolean"}, "n": {"type": "integer", "minimum": 0, "maximum": 99}})
 CHOICES = ["yes", "yesterday", "no", "perhaps", "never"]
 PATTERN = r"[a-c]{2,6}x?"
 

@@ -17,6 +17,7 @@ from guided.hf.generate.inputs import checked_inputs
 from guided.output.message import AnswerEnd
 from guided.output.parser import ContentDelta, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
 from tests.judges.generation import GuidedCall
+from tests.made_up.schemas import closed
 
 
 class Person(pydantic.BaseModel):
@@ -67,12 +68,7 @@ KINDS: list[tuple[Any, Any]] = [
     (bool, bool),
     (list[Literal["a", "b"]], list),
     (
-        {
-            "type": "object",
-            "properties": {"n": {"type": "integer", "maximum": 9}},
-            "required": ["n"],
-            "additionalProperties": False,
-        },
+        closed({"n": {"type": "integer", "maximum": 9}}),
         dict,
     ),
     ({"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": [1, 2]}}}, int),

@@ -17,6 +17,7 @@ from guided.output.message import Message
 from guided.sampling import Sampling
 from tests.cases import seeds
 from tests.made_up.models import ARCHITECTURES
+from tests.made_up.schemas import closed
 
 CHATS = ["tell me a thing", "why?", "a longer question than the others, so that they are padded", "x", "one, two"]
 TOOL = {
@@ -30,12 +31,7 @@ TOOL = {
         },
     },
 }
-OBJECT = {
-    "type": "object",
-    "properties": {"a long name": {"type": "boolean"}, "another one": {"enum": ["red", "reddish"]}},
-    "required": ["a long name", "another one"],
-    "additionalProperties": False,
-}
+OBJECT = closed({"a long name": {"type": "boolean"}, "another one": {"enum": ["red", "reddish"]}})
 
 #: Watched at run time: keys that may not be written twice, and items that must differ.
 WATCHED = {

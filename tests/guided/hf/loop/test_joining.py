@@ -31,14 +31,10 @@ from guided.output.message import Message
 from special_tokens.errors import ModelError, RequestError
 from tests.cases import seeds
 from tests.made_up.models import ARCHITECTURES, WINDOW, made
+from tests.made_up.schemas import closed
 
 CHATS = ["tell me", "why?", "tell me a longer thing, and then why it is so and not otherwise", "x"]
-OBJECT = {
-    "type": "object",
-    "properties": {"a long name": {"enum": ["red", "reddish"]}, "n": {"type": "integer", "maximum": 99}},
-    "required": ["a long name", "n"],
-    "additionalProperties": False,
-}
+OBJECT = closed({"a long name": {"enum": ["red", "reddish"]}, "n": {"type": "integer", "maximum": 99}})
 
 
 def look(place: str, days: int) -> str:
