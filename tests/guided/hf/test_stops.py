@@ -16,7 +16,7 @@ from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.output.message import Message
 from guided.sampling import Sampling
-from special_tokens.errors import PlanError, RequestError
+from special_tokens.errors import RequestError
 from tests.judges.generation import GuidedCall
 
 CHATS = ["tell me a thing", "why is the sky blue?", "x", "count to nine", "zebra", "the end"]
@@ -249,17 +249,6 @@ def test_a_row_whose_guidance_failed_and_went_on_still_stops(tiny_guide: Any, mo
     )
     assert message.stop_reason == stop
     assert message.content == shown(tiny_guide, before)
-
-
-def test_stops_in_the_wrong_place_are_refused(tiny_guide: Any) -> None:
-    with pytest.raises(RequestError, match=r"stop\[0\]: the stop is empty"):
-        tiny_guide.plan(stop="")
-    with pytest.raises(RequestError, match=r"stop\.ids\[0\]: no text can contain token 99999"):
-        tiny_guide.plan(stop=Stops(ids=(99_999,)))
-    with pytest.raises(RequestError, match=r"stop\[1\]: the stop is empty"):
-        tiny_guide.generate(["x"], [Stops(("a", ""))])
-    with pytest.raises(PlanError, match="plans is one plan"):
-        checked_inputs(tiny_guide.context, ["x"], Stops(("a",)))
 
 
 def test_a_row_of_stops_alone_is_checked_like_a_plan(tiny_guide: Any) -> None:

@@ -143,6 +143,10 @@ def test_chats(tiny_guide: Guide, chat: Any, place: str) -> None:
         ({"chats": ["a", "b"], "sampling": [None, Sampling()]}, r"sampling\[0\]: NoneType is not a Sampling"),
         ({"chats": ["a"], "max_tokens": "3"}, "max_tokens: '3'"),
         ({"chats": ["a"], "max_tokens": [3]}, r"max_tokens: \[3\]"),
+        ({"chats": ["a"], "max_tokens": 0}, "max_tokens: 0 is out of range; expected an integer of 1 or more"),
+        ({"chats": ["a", "b"], "seed": [1, 2, 3]}, "seed: 3 values for 2 rows; expected one value, or one per row"),
+        ({"chats": ["a", "b"], "sampling": [Sampling()]}, "sampling: 1 values for 2 rows"),
+        ({"chats": ["a"], "sampling": Sampling(logit_bias={10**6: 1.0})}, "logit_bias: 1000000 is not a token of this"),
     ],
     ids=str,
 )

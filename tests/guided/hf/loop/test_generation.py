@@ -204,20 +204,6 @@ def test_rows_end_by_themselves_each_at_its_own_limit(tiny_guide: Any) -> None:
     assert [m.usage.completion_tokens for m in messages] == [3, 11, 7]
 
 
-def test_a_row_is_sampled_as_if_it_were_alone(tiny_guide: Any) -> None:
-    samplings = [
-        Sampling(temperature=0.9, seed=1),
-        Sampling(temperature=1.1, top_p=0.8, seed=2, presence_penalty=1.0),
-        GREEDY,
-        Sampling(temperature=0.7, top_k=5, seed=1, repetition_penalty=1.2),
-    ]
-    together = tiny_guide.generate(CHATS, sampling=samplings, max_tokens=20)
-    turned = tiny_guide.generate(CHATS[::-1], sampling=samplings[::-1], max_tokens=20)[::-1]
-    for r, chat in enumerate(CHATS):
-        (alone,) = tiny_guide.generate([chat], sampling=samplings[r], max_tokens=20)
-        assert together[r].token_ids == alone.token_ids == turned[r].token_ids
-
-
 def test_n_answers_stand_side_by_side_and_the_first_is_the_one_alone(tiny_guide: Any) -> None:
     samplings = [Sampling(temperature=1.0, seed=3, n=3), Sampling(temperature=1.0, seed=4)]
     messages = tiny_guide.generate(CHATS[:2], sampling=samplings, max_tokens=15)
@@ -246,13 +232,6 @@ def test_n_greedy_answers_are_one_computed_once(tiny_guide: Any, options: dict[s
     assert len(messages) == 5
     assert [m.token_ids for m in messages[:3]] == [alone.token_ids] * 3
     assert len({m.token_ids for m in messages[3:]}) == 2
-
-
-def test_n_answers_without_a_temperature_are_sampled(tiny_guide: Any) -> None:
-    found = tiny_guide.generate(CHATS[:1], sampling=Sampling(n=2, seed=3), max_tokens=15)
-    judge = tiny_guide.generate(CHATS[:1], sampling=Sampling(n=2, seed=3, temperature=1.0), max_tokens=15)
-    assert [m.token_ids for m in found] == [m.token_ids for m in judge]
-    assert found[0].token_ids != found[1].token_ids
 
 
 def test_seeds_go_before_the_samplings_own(tiny_guide: Any) -> None:
@@ -335,28 +314,10 @@ def test_what_a_model_recommends_for_other_loops_does_not_disturb_guides(tiny_gu
     assert [m.token_ids for m in found] == [m.token_ids for m in expected]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"seed": [1, 2, 3]}, "seed: 3 values for 2 rows; expected one value, or one per row"),
-        ({"sampling": [GREEDY]}, "sampling: 1 values for 2 rows"),
-        ({"max_tokens": 0}, "max_tokens: 0 is out of range; expected an integer of 1 or more"),
-        ({"sampling": Sampling(logit_bias={10**6: 1.0})}, "logit_bias: 1000000 is not a token of this model"),
-    ],
-)
-def test_calls_that_cannot_be_are_refused(tiny_guide: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(RequestError, match=message):
-        tiny_guide.generate(CHATS[:2], **options)
-
-
 def test_stream_and_chat_take_openais_words(tiny_guide: Any) -> None:
     message = tiny_guide.chat("x", temperature=0.8, seed=3, logprobs=True, top_logprobs=2, max_tokens=6)
     assert [len(found.top) for found in message.logprobs] == [2] * len(message.token_ids)
     assert message.token_ids == tiny_guide.chat("x", temperature=0.8, seed=3, max_tokens=6).token_ids
-    with pytest.raises(RequestError, match="n: n=2 for one answer"):
-        tiny_guide.chat("x", n=2)
-    with pytest.raises(RequestError, match=r"temperature: -1 is out of range"):
-        tiny_guide.stream("x", temperature=-1)
 
 
 def test_G1_a_sampled_token_is_one_mask_one_sample_one_commit(tiny_guide: Any, monkeypatch: Any) -> None:

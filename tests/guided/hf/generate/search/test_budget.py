@@ -10,20 +10,15 @@ import pytest
 import torch
 
 import guided
-from guided.hf.generate.call import generate_kwargs
 from guided.inspect.shortest import min_tokens
 from special_tokens.errors import RequestError
 from tests.cases import seeds
 from tests.conftest import make_tiny_guide
 from tests.judges.generation import GuidedCall
+from tests.made_up.schemas import closed
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "n": {"type": "integer"}, "tags": {"type": "array", "minItems": 1,
-                   "items": {"type": "string"}}},
-    "required": ["name", "n", "tags"],
-    "additionalProperties": False,
-}  # fmt: skip
+TAGS = {"type": "array", "minItems": 1, "items": {"type": "string"}}
+SCHEMA = closed({"name": {"type": "string"}, "n": {"type": "integer"}, "tags": TAGS})
 CHATS = ["tell me a thing", 'say {"name": "aaaa", "n": 12, "tags": ["x", "y"]} again, and again']
 
 #: How `generate` is called, by name.
@@ -121,8 +116,3 @@ def test_a_batch_lands_by_its_max_tokens(tiny_guide: Any) -> None:
     short = tiny_guide.batch(CHATS, max_tokens=least - 1, **options)
     for message in short.messages(tiny_guide.model.generate(**short)):
         assert message.notes[-1].startswith("the answer may be cut: ")
-
-
-def test_a_limit_that_is_none_is_refused(tiny_guide: Any) -> None:
-    with pytest.raises(RequestError, match="max_tokens: 0 is out of range; expected an integer of 1 or more"):
-        generate_kwargs(tiny_guide.context, None, tiny_guide.plan(), max_tokens=0)
