@@ -41,17 +41,13 @@ from special_tokens.errors import GuidanceError
 from tests.cases import seeds, slow_where
 from tests.guided.hf.conftest import tiny_model
 from tests.judges.generation import CHATS, SCHEMA, GuidedCall
+from tests.made_up.schemas import closed
 
 #: The row in which something is raised.
 ROW = 1
 NUMBERS = {"type": "array", "items": {"type": "integer"}, "minItems": 40}
 DISTINCT = {"type": "array", "items": {"type": "string", "maxLength": 3}, "uniqueItems": True, "minItems": 5}
-TEXTS = {
-    "type": "object",
-    "properties": {"first name": {"type": "string"}, "last name": {"type": "string"}},
-    "required": ["first name", "last name"],
-    "additionalProperties": False,
-}
+TEXTS = closed({"first name": {"type": "string"}, "last name": {"type": "string"}})
 
 
 class PanicException(BaseException):
@@ -304,13 +300,7 @@ def test_in_our_loop(guide: Any, room: Room, seed: int, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("room", [room for room in ROOMS if not room.options and "forced" not in room.name], ids=str)
 def test_step_by_step(guide: Any, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guide.model.generation_config, "use_cache", False)
-    judge = ours(guide, room)
-    error, at = error_of(room, 0)
-    fault = Injection(monkeypatch, room, error, at)
-    found = ours(guide, room)
-    assert fault.num_raised
-    check_neighbours(found, judge)
-    check_failed(found[ROW], judge[ROW], room, error, at)
+    test_in_our_loop(guide, room, 0, monkeypatch)
 
 
 @pytest.mark.parametrize("seed", seeds(6, default=1))
