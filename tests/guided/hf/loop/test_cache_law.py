@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import random
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -22,14 +22,10 @@ from special_tokens.errors import RequestError
 from tests.cases import seeds
 from tests.conftest import make_tiny_guide
 from tests.made_up.models import ARCHITECTURES
+from tests.made_up.schemas import closed
 
 WORDS = ["cat", "why", "a longer thing", "ok", "\n", "tell me", "{}", "no", "yes and", "12"]
-OBJECT = {
-    "type": "object",
-    "properties": {"name": {"enum": ["red", "reddish"]}, "n": {"type": "integer", "maximum": 99}},
-    "required": ["name", "n"],
-    "additionalProperties": False,
-}
+OBJECT = closed({"name": {"enum": ["red", "reddish"]}, "n": {"type": "integer", "maximum": 99}})
 #: A template that shows channels and drops the analysis of earlier turns, as harmony does.
 CHANNELS = (
     "{% for m in messages %}{% if m.role == 'assistant' %}<|start|>assistant<|channel|>final<|message|>{{ m.content }}"
@@ -343,17 +339,9 @@ def test_a_run_that_breaks_off_keeps_what_the_cache_has(tiny_guide: Any, seen: S
 def test_concurrent_turns_of_one_conversation_are_right(tiny_guide: Any) -> None:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     expected = [guide.chat("tell me", temperature=1.0, seed=s, max_tokens=9, reuse=False).token_ids for s in range(6)]
-    found: dict[int, Any] = {}
-
-    def run(seed: int) -> None:
-        found[seed] = guide.chat("tell me", temperature=1.0, seed=seed, max_tokens=9).token_ids
-
-    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [found[seed] for seed in range(6)] == expected
+    with ThreadPoolExecutor(6) as threads:
+        asking = [threads.submit(guide.chat, "tell me", temperature=1.0, seed=s, max_tokens=9) for s in range(6)]
+    assert [message.result().token_ids for message in asking] == expected
 
 
 def test_the_longest_beginning_wins_and_the_oldest_row_goes() -> None:
