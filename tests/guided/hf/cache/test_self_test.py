@@ -101,14 +101,9 @@ def sabotaged(**replaced: Any) -> Any:
     return model
 
 
-def test_a_model_that_ignores_positions_has_no_ragged_rows() -> None:
-    found = abilities_of(sabotaged(position_ids=None))
-    assert switches(found) == (True, True, True, False)
-
-
-def test_a_model_that_ignores_masks_has_no_ragged_rows() -> None:
-    found = abilities_of(sabotaged(attention_mask=None))
-    assert switches(found) == (True, True, True, False)
+@pytest.mark.parametrize("ignored", ["position_ids", "attention_mask"])
+def test_a_model_that_ignores_positions_or_masks_has_no_ragged_rows(ignored: str) -> None:
+    assert switches(abilities_of(sabotaged(**{ignored: None}))) == (True, True, True, False)
 
 
 def test_a_model_that_ignores_the_cache_has_nothing() -> None:
