@@ -1,7 +1,8 @@
-"""Marks of cases: those left to the slow run (table rows, seeds, examples), and those that need newer packages."""
+"""Marks of cases: left to the slow run (table rows, seeds, examples), or in need of newer packages; and waiting."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from importlib import metadata
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import settings
 from packaging.version import Version
 
-__all__ = ["costly", "seeds", "since_transformers", "slow_where"]
+__all__ = ["costly", "seeds", "since_transformers", "slow_where", "wait_until"]
 
 #: Hypothesis looks at a quarter of the examples of the profile: for tests that take long over each.
 costly = settings(max_examples=settings().max_examples // 4)
@@ -30,3 +31,10 @@ def since_transformers(version: str, why: str) -> pytest.MarkDecorator:
     """Skip with older releases of transformers, which differ in ``why``."""
     found = metadata.version("transformers")
     return pytest.mark.skipif(Version(found) < Version(version), reason=f"transformers {found}, not {version}: {why}")
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.005)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ from hypothesis import settings
 from grammars.limits.time_limits import TimeLimits, use_time_limits
 from guided.engine.engine import Engine
 from special_tokens import SpecialTokens
-from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
+from tests.made_up.tokenizers import MARKERS, WORDS, small_tokenizer, small_tokens
 
 ROOT = Path(__file__).resolve().parent.parent
+
+#: The folder of shared data, which may be absent.
+SHARED = Path(os.environ.get("GUIDED_SHARED", ROOT.parent / "shared"))
 
 # Examples of each property: `make test-slow` sets HYPOTHESIS_PROFILE=slow.  No test fails for being slow.
 settings.register_profile("default", max_examples=40, deadline=None)
@@ -43,17 +47,23 @@ def _small_heap() -> None:
     gc.freeze()
 
 
-@pytest.fixture
-def slow_processor() -> Iterator[None]:
-    """Four times the processor time, for work that comes near a limit where processors are slow."""
-    names = (field.name for field in fields(TimeLimits) if field.name.endswith("_cpu_s"))
-    with use_time_limits(replace(PATIENT, **{name: 4 * getattr(PATIENT, name) for name in names})):
-        yield
+def load_script(path: str) -> Any:
+    """Return a script of this repository, which is in no package, as a module."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def small_engine() -> Engine:
+#: The markers that small tokenizers flag as special.
+SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
+
+
+def small_engine(
+    markers: Sequence[str] = MARKERS, *, words: Sequence[str] = WORDS, special: Sequence[str] = SPECIAL
+) -> Engine:
     """Return an engine over bytes, a few words and Qwen-like markers."""
-    text = small_tokenizer(MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
+    text = small_tokenizer(markers, words=words, special=special)
     return Engine(text, small_tokens(text))
 
 
@@ -66,17 +76,21 @@ def engine() -> Engine:
 @pytest.fixture(scope="session")
 def plain_engine() -> Engine:
     """An engine whose tokenizer has no marker except the end of turn."""
-    text = small_tokenizer(("<|im_end|>",), special=("<|im_end|>",))
-    return Engine(text, small_tokens(text))
+    return small_engine(("<|im_end|>",), special=("<|im_end|>",))
+
+
+@pytest.fixture(scope="session")
+def byte_engine() -> Engine:
+    """Every byte is a token and nothing else but the markers: masks are about single characters."""
+    return small_engine(words=())
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of shared data; the test skips where it is absent."""
-    folder = Path(os.environ.get("GUIDED_SHARED", ROOT.parent / "shared"))
-    if not (folder / "data").is_dir():
+    if not (SHARED / "data").is_dir():
         pytest.skip("needs the shared data folder (../shared or GUIDED_SHARED), which is absent")
-    return folder
+    return SHARED
 
 
 @pytest.fixture(scope="session")
@@ -119,7 +133,7 @@ def make_tiny_guide(
     markers: Sequence[str] = MARKERS,
     *,
     seed: int = 0,
-    special: Sequence[str] = ("<|im_start|>", "<|im_end|>", "<|endoftext|>"),
+    special: Sequence[str] = SPECIAL,
     **config: Any,
 ) -> Any:
     """A guide of a random two-layer model over a small tokenizer."""

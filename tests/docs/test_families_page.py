@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,18 +9,12 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.conftest import load_script
 
 
 @pytest.fixture
 def page() -> Any:
-    """The script as a module."""
-    spec = importlib.util.spec_from_file_location("families_page", ROOT / "docs" / "families.py")
-    assert spec is not None
-    assert spec.loader is not None
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
-    return page
+    return load_script("docs/families.py")
 
 
 @pytest.fixture

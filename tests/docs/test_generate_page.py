@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.conftest import ROOT, load_script
 
 
 @pytest.fixture(scope="module")
 def script() -> Any:
-    spec = importlib.util.spec_from_file_location("generate_modes", ROOT / "docs" / "generate_modes.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["generate_modes"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("docs/generate_modes.py")
 
 
 def test_the_table_is_current(script: Any) -> None:

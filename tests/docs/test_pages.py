@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import runpy
 import subprocess
@@ -14,21 +13,12 @@ import pytest
 
 import guided
 from tests.cases import slow_where
+from tests.conftest import ROOT, load_script
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 GENERATES = re.compile(r"\.(chat|stream|generate)\(")
 OF_A_MODEL = [path for path in PAGES if GENERATES.search(path.read_text(encoding="utf-8"))]
-
-
-def load_runner() -> Any:
-    spec = importlib.util.spec_from_file_location("fill_outputs", ROOT / "docs" / "fill_outputs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -51,7 +41,7 @@ def test_every_block_of_the_page_runs(path: Path, with_demo: None, capsys: pytes
     text = path.read_text(encoding="utf-8")
     if "```python" not in text:
         pytest.skip("this page has no Python")
-    runner = load_runner()
+    runner = load_script("docs/fill_outputs.py")
     again = list(runner.BLOCK.finditer(runner.run_page(text)))
     for before, after in zip(runner.BLOCK.finditer(text), again, strict=True):
         if before["output"] is None:

@@ -16,15 +16,11 @@ from guided.hf.model.renderers import template_renderer
 from guided.inspect.format_check import engine_for
 from guided.output.parser import ContentDelta, OutputParser, ToolCallArguments, ToolCallStart
 from guided.state.state import GuidanceState
+from tests.made_up.schemas import closed
 
 __all__ = ["CONVERSATIONS", "TOOLS", "troubles"]
 
-_OPTIONS = {
-    "type": "object",
-    "properties": {"unit": {"type": "string"}, "ks": {"type": "array", "items": {"type": "integer"}}},
-    "required": ["unit", "ks"],
-    "additionalProperties": False,
-}
+_OPTIONS = closed({"unit": {"type": "string"}, "ks": {"type": "array", "items": {"type": "integer"}}})
 _PROPERTIES = {
     "city": {"type": "string"},
     "days": {"type": "integer"},

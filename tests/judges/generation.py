@@ -23,15 +23,11 @@ from guided.hf.generate.inputs import checked_inputs
 from guided.output.message import Message
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError
+from tests.made_up.schemas import closed
 
 CHATS = ["tell me a thing", "why?", "a longer question than the others, so that they are padded", "x"]
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"ok": {"type": "boolean"}, "n": {"type": "integer", "minimum": 0, "maximum": 99}},
-    "required": ["ok", "n"],
-    "additionalProperties": False,
-}
+SCHEMA: dict[str, Any] = closed({"ok": {"type": "boolean"}, "n": {"type": "integer", "minimum": 0, "maximum": 99}})
 CHOICES = ["yes", "yesterday", "no", "perhaps", "never"]
 PATTERN = r"[a-c]{2,6}x?"
 
@@ -95,13 +91,50 @@ def check_answer(guide: Any, name: str, tokens: Sequence[int], message: Message)
     assert message.token_ids == tuple(tokens[:size])
 
 
-def generate(guide: Any, chats: Sequence[str], names: Sequence[str | None], **options: Any) -> tuple[Any, ...]:
-    """(inputs, plans, output, messages) of one guided call; ``names`` are formats, None for a plain row."""
-    plans = [plan_of(guide, name) if name else None for name in names]
-    inputs = checked_inputs(guide.context, chats, plans)
-    options = {"max_new_tokens": 40, "do_sample": False} | options
-    out = guide.model.generate(**inputs, **options, **generate_kwargs(guide.context, inputs, plans))
-    return inputs, plans, out, read_messages(guide.context, out, inputs, plans)
+class GuidedCall:
+    """A guided call of ``model.generate``: its inputs and kwargs, which a test may change before it runs.
+
+    ``rows``: a plan, or the name of a format, for each chat; None for a plain row.  ``bound``: whether the kwargs know
+    the inputs; else they are those of the one plan.  ``options`` are those of `generate_kwargs`.
+    """
+
+    def __init__(
+        self,
+        guide: Any,
+        chats: Sequence[str],
+        rows: Sequence[Any],
+        *,
+        bound: bool = True,
+        describe: bool = False,
+        **options: Any,
+    ) -> None:
+        self.guide = guide
+        self.plans = [plan_of(guide, row) if isinstance(row, str) else row for row in rows]
+        self.inputs = checked_inputs(guide.context, chats, self.plans, describe=describe)
+        asked = (self.inputs, self.plans) if bound else (None, *self.plans)
+        self.kwargs = generate_kwargs(guide.context, *asked, **options)
+        if not bound:
+            self.inputs.session = self.kwargs["logits_processor"][0].session
+
+    def generate(self, **options: Any) -> Any:
+        """Return what the model returns; greedy, and 40 tokens, where the options say nothing else."""
+        chosen = {"max_new_tokens": 40, "do_sample": False, **self.inputs, **self.kwargs, **options}
+        return self.guide.model.generate(**chosen)
+
+    def read(self, out: Any) -> list[Message]:
+        return read_messages(self.guide.context, out, self.inputs, self.plans)
+
+    def run(self, **options: Any) -> tuple[list[list[int]], list[Message]]:
+        """Return the tokens after the prompts, and the messages."""
+        out = self.generate(**options)
+        return out[:, self.inputs.prompt_len :].tolist(), self.read(out)
+
+
+def generate(guide: Any, chats: Sequence[str], rows: Sequence[Any], **options: Any) -> tuple[Any, ...]:
+    """(inputs, plans, output, messages) of one guided call; ``rows`` as of `GuidedCall`."""
+    call = GuidedCall(guide, chats, rows)
+    out = call.generate(**options)
+    return call.inputs, call.plans, out, call.read(out)
 
 
 def check_all(guide: Any, names: Sequence[str | None], result: tuple[Any, ...]) -> None:
@@ -113,6 +146,15 @@ def check_all(guide: Any, names: Sequence[str | None], result: tuple[Any, ...]) 
         name = names[r // expand]
         if name is not None:
             check_answer(guide, name, sequences[r, inputs.prompt_len :].tolist(), message)
+
+
+def check_greedy(guide: Any, names: Sequence[str | None], result: tuple[Any, ...]) -> None:
+    """Every guided row of `generate`'s result is right, and that of the greedy search without cache or memory."""
+    check_all(guide, names, result)
+    inputs, plans, _, messages = result
+    for r, plan in enumerate(plans):
+        if plan is not None:
+            assert list(messages[r].token_ids) == greedy(guide, inputs.prompt_ids[r], plan)
 
 
 def judge_kwargs(guide: Any, inputs: Any, plans: Sequence[Plan | None]) -> dict[str, Any]:

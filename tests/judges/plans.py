@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
@@ -17,7 +17,10 @@ from guided.bitmask import allocate_bitmask, allowed_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 
-__all__ = ["END", "FORMAT", "THINKING", "Walk", "accepts", "plan_of", "walk", "whole_repr", "write_to_the_end"]
+__all__ = [
+    "END", "FORMAT", "MAY_REASON", "PLAIN", "THINKING", "Walk", "accepts", "plan_of", "walk", "whole_repr",
+    "write_to_the_end",
+]  # fmt: skip
 
 END = "<|im_end|>"
 
@@ -32,6 +35,12 @@ FORMAT = Format(
         "json_in_tags", call_start="<tool_call>\n", call_end="\n</tool_call>", between="\n", gap="\n"
     ),
     ends=Ends((END,)),
+)
+#: The same for a model that does not reason.
+PLAIN = replace(FORMAT, reasoning=None)
+#: A format without calls, whose reasoning is off unless it is asked for.
+MAY_REASON = Format(
+    "thinking", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=False), ends=Ends(("<|im_end|>",))
 )
 
 

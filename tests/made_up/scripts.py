@@ -32,8 +32,5 @@ def write(guide: Any, chat: Any, script: Sequence[int]) -> Iterator[None]:
                 output.logits[:, column, script[at]] = output.logits.max() + 10
         return output
 
-    hook = guide.model.register_forward_hook(put, with_kwargs=True)
-    try:
+    with guide.model.register_forward_hook(put, with_kwargs=True):
         yield
-    finally:
-        hook.remove()

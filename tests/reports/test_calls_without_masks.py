@@ -20,13 +20,13 @@ from guided.bitmask import is_allowed
 from guided.engine.engine import Engine
 from guided.hf.generate.call import parsed_answer
 from guided.hf.model.tokenizer_context import TokenizerContext
-from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.accepts import acceptance
 from guided.inspect.format_check import engine_for
 from guided.rows.answer import RowAnswer, read_answer
 from tests.guided.output.test_cut_answers import read
 from tests.judges.plans import END, FORMAT, accepts, plan_of, walk
 from tests.made_up.wire_forms import FORMS, form
+from tests.shared_templates import shared_inference
 
 CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": CITY}}
@@ -93,12 +93,8 @@ def test_a_name_without_its_namespace_is_read() -> None:
 
 @pytest.mark.parametrize("white", ["", " ", "\n", " \n"])
 @pytest.mark.parametrize("name", ["granite3_3", "mistral_nemo"])
-def test_white_space_after_a_marker_opens_calls_as_well(shared: Any, name: str, white: str) -> None:
-    path = shared / "data" / "templates" / f"{name}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    wire = inference_of_template(path.read_text(encoding="utf-8"))[0].format
-    assert wire.tool_calls is not None
+def test_white_space_after_a_marker_opens_calls_as_well(name: str, white: str) -> None:
+    wire = shared_inference(name).format
     text = syntax(wire.tool_calls.syntax).render(wire.tool_calls, [Call("f", {"x": 1})], {})
     spread = text.replace("[{", f"{white}[{{", 1)
     assert spread != text or not white
@@ -149,11 +145,8 @@ def test_strings_as_python_writes_them(written: str, wanted: str, kind: dict[str
 
 
 @pytest.fixture
-def harmony(shared: Any) -> Format:
-    path = shared / "data" / "templates" / "gpt_oss.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    return inference_of_template(path.read_text(encoding="utf-8"))[0].format
+def harmony() -> Format:
+    return shared_inference("gpt_oss").format
 
 
 @pytest.mark.parametrize(
@@ -174,13 +167,9 @@ def test_a_recipient_on_any_channel_is_a_call(harmony: Format, header: str, thou
 
 
 @pytest.mark.parametrize("name", ["gpt_oss", "command_r7b"])
-def test_a_call_that_no_one_asked_for_shows_no_header(shared: Any, name: str) -> None:
+def test_a_call_that_no_one_asked_for_shows_no_header(name: str) -> None:
     """Rows without tools, whose text has a frame of its own."""
-    path = shared / "data" / "templates" / f"{name}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    wire = inference_of_template(path.read_text(encoding="utf-8"))[0].format
-    assert wire.tool_calls is not None
+    wire = shared_inference(name).format
     engine = engine_for(wire)
     plan = compose(Parts(thinking=True), tokens=engine.tokens, format=wire)
     text = syntax(wire.tool_calls.syntax).render(wire.tool_calls, [Call("f", {"x": 1})], {})
@@ -241,12 +230,8 @@ UNCALLED = ('{"name":"g","KEY":{}}', '{"name":"f","version":1}', '{"name":"f"}',
 
 
 @pytest.fixture(params=["phi4_mini", "llama3_1"])
-def unmarked(request: pytest.FixtureRequest, shared: Any) -> tuple[Format, str]:
-    path = shared / "data" / "templates" / f"{request.param}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    wire = inference_of_template(path.read_text(encoding="utf-8"))[0].format
-    assert wire.tool_calls is not None
+def unmarked(request: pytest.FixtureRequest) -> tuple[Format, str]:
+    wire = shared_inference(request.param).format
     return wire, str(wire.tool_calls.option("args_key"))
 
 
@@ -270,7 +255,6 @@ def test_what_masks_let_through_as_text_stays_text(unmarked: tuple[Format, str],
     end = next(iter(plan.end_ids()))
     for token in [*engine.tokenize(text), end]:
         mask = row.token_mask()
-        assert mask is not None
         assert is_allowed(mask.words, token)
         row.push(token)
     for message in (row.message(), read_answer(row.tokens, plan, engine, sequence=row.sequence)):
@@ -300,11 +284,8 @@ def test_an_object_that_calls_no_tool_is_text(unmarked: tuple[Format, str], text
 
 @pytest.mark.parametrize("end", ["]", "]<|/tool_call|>", ""])
 @pytest.mark.parametrize("count", [1, 2])
-def test_calls_in_the_frame_that_phi_writes(shared: Any, count: int, end: str) -> None:
-    path = shared / "data" / "templates" / "phi4_mini.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    wire = inference_of_template(path.read_text(encoding="utf-8"))[0].format
+def test_calls_in_the_frame_that_phi_writes(count: int, end: str) -> None:
+    wire = shared_inference("phi4_mini").format
     calls = ", ".join(f'{{"name": "f", "arguments": {{"x": {i}}}}}' for i in range(count))
     message = _read(wire, f"<|tool_call|>[{calls}{end}", {"x": {}})
     assert [(call.name, call.parsed) for call in message.tool_calls] == [("f", {"x": i}) for i in range(count)]

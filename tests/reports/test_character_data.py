@@ -173,7 +173,6 @@ def test_a_string_is_dropped_only_where_neither_form_can_write_it(model: tuple[I
 def test_what_ends_a_call_may_stand_between_the_delimiters(name: str) -> None:
     format = inference_of_template(DELIMITED[name])[0].format
     form = format.tool_calls
-    assert form is not None
     value = f"<{form.call_end}\n</in>{form.call_end}{form.section_end}</param>{form.call_end}"
     text = syntax(form.syntax).render(form, [Call("f", {"x": value, "y": value})], {})
     as_text = SpecialTokens(TokenizerFacts((AddedToken(0, "[[end]]", special=True),), 1))
@@ -188,7 +187,6 @@ PIECES = ("a", "<", "&", "</", "param", "para", ">", "]]", "]", "\n", " ", "<b>"
 
 def test_what_the_renderer_writes_is_accepted_and_read_back(model: tuple[Inference, Engine]) -> None:
     form, rng, kinds = model[0].format.tool_calls, random.Random(7), (STRING, {"type": "string", "pattern": "^[^q]*$"})
-    assert form is not None
     plans = [plan_of(model, kind, kind) for kind in kinds]
     for _ in range(50):
         values = {key: "".join(rng.choices(PIECES, k=rng.randint(0, 7))) for key in "xy"}

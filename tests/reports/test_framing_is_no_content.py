@@ -22,12 +22,12 @@ from grammars.values.tool import Call
 from guided.engine.byte_tokenizer import byte_tokenizer
 from guided.engine.engine import Engine
 from guided.hf.model.renderers import template_renderer
-from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import engine_for, verified
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
-from tests.guided.output.test_cut_answers import names, read
+from tests.guided.output.test_cut_answers import read
 from tests.judges.plans import END
 from tests.made_up.wire_forms import FORMS, TOOLS
+from tests.shared_templates import shared_inference, template_names
 
 WHITE = ("", "\n", "\n\n", " \n", "\r\n")
 
@@ -123,7 +123,6 @@ def test_a_section_opens_by_a_tag_of_several_tokens() -> None:
     found = verified(infer(template_renderer(_TAGS), tokens, template=_TAGS), tokens)
     reasoning, calls = found.format.reasoning, found.format.tool_calls
     assert dict(found.format.evidence)["tool_calls"] == "rendering"
-    assert reasoning is not None
     assert (reasoning.start, reasoning.opened_by) == ("<|open|>think<|sep|>", "")
     assert [note.split(" is not used: ")[1] for note in found.notes] == [
         "the prompt opens the answer's own frame where reasoning is off"
@@ -142,12 +141,9 @@ def test_a_section_opens_by_a_tag_of_several_tokens() -> None:
                 assert (message.content, message.tool_calls, message.unfinished) == ("So.", (), None)
 
 
-@pytest.mark.parametrize("name", names())
-def test_no_prefix_of_what_a_template_writes_is_white_space_alone(shared: Any, name: str) -> None:
-    path = shared / "data" / "templates" / f"{name}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    inference, _ = inference_of_template(path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", template_names())
+def test_no_prefix_of_what_a_template_writes_is_white_space_alone(name: str) -> None:
+    inference = shared_inference(name)
     engine = engine_for(inference.format)
     for golden in inference.golden_texts:
         parts = Parts(tools=list(TYPED_TOOLS.values()), thinking=True if golden.reasoning else None)

@@ -18,9 +18,7 @@ from guided.bitmask import is_allowed
 from guided.engine.engine import Engine
 from guided.output.parser import OutputParser, ToolCallArguments
 from guided.state.state import GuidanceState
-from tests.judges.plans import FORMAT, plan_of, walk
-
-PLAIN = replace(FORMAT, reasoning=None)
+from tests.judges.plans import PLAIN, plan_of, walk
 
 ESCAPED = (r"S\u00e3o", r"S\u00E3o Paulo", r"a\/b", r"\ud83d\ude00", r"\uD83D\uDE00!", r"\u0003", r"\u007f", r"\u0061")
 
@@ -87,7 +85,6 @@ def test_where_texts_are_compared_an_escape_is_not_begun(plain_engine: Engine, c
     whole = text % escaped
     assert begun(plain_engine, schema, whole) == whole.index("\\") + 1
     plan = plan_of(plain_engine, PLAIN, response_format=JsonSchema(schema))
-    assert plan.response is not None
     assert any("escape" in row.reason for row in plan.response.report.rows if row.outcome is Outcome.NARROWED)
 
 
@@ -99,7 +96,6 @@ def test_where_texts_are_compared_an_escape_is_not_begun(plain_engine: Engine, c
 def test_listed_texts_are_written_as_they_are(plain_engine: Engine, schema: dict[str, Any], escaped: str) -> None:
     schema = {"type": "string", **schema}
     plan = plan_of(plain_engine, PLAIN, response_format=JsonSchema(schema))
-    assert plan.response
     assert any("escape" in row.reason for row in plan.response.report.narrowed)
     assert begun(plain_engine, schema, escaped) == 2
 
@@ -121,7 +117,6 @@ def test_fixed_keys_are_written_as_they_are(plain_engine: Engine, key: str, has_
     named = {"type": "object", "propertyNames": {"enum": [key, "b"]}, "additionalProperties": {"type": "integer"}}
     schema = {"properties": closed, "const": {"const": {key: 1}}, "propertyNames": named}[kind]
     plan = plan_of(plain_engine, PLAIN, response_format=JsonSchema(schema))
-    assert plan.response
     assert any("escape" in row.reason for row in plan.response.report.narrowed) == has_row
     escaped = json.dumps({key: 1}).replace("/", "\\/")
     assert begun(plain_engine, schema, escaped) == (escaped.index("\\") if has_row else len(escaped))
@@ -132,7 +127,6 @@ def test_fixed_keys_are_written_as_they_are(plain_engine: Engine, key: str, has_
 def test_letters_beyond_ascii_are_written_as_themselves(plain_engine: Engine, pattern: str, has_row: bool) -> None:
     schema = {"type": "string", "pattern": pattern}
     plan = plan_of(plain_engine, PLAIN, response_format=JsonSchema(schema))
-    assert plan.response
     assert any("escape" in row.reason for row in plan.response.report.rows) == has_row
     assert begun(plain_engine, schema, r'"S\u00e3o"') == 2
     assert begun(plain_engine, schema, '"Sao"') == 5

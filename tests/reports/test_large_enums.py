@@ -6,16 +6,14 @@ Source: a report on an enum of 257 texts and 220 items that took 42 s; no thread
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from guided.engine.engine import Engine
 from guided.watchers.lookahead_duplicates import LookaheadDuplicates
-from tests.judges.plans import END, FORMAT, plan_of, walk
+from tests.judges.plans import END, PLAIN, plan_of, walk
 
-PLAIN = replace(FORMAT, reasoning=None)
 WORDS = [f"item{number:03d}" for number in range(257)]
 
 

@@ -7,7 +7,6 @@ their own.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import product
 
 import lark
@@ -23,9 +22,7 @@ from guided.inspect.shortest import shortest
 from guided.landing.landing import LandingSearch
 from guided.state.state import GuidanceState
 from tests.conftest import small_engine
-from tests.judges.plans import END, FORMAT, accepts, plan_of
-
-PLAIN = replace(FORMAT, reasoning=None)
+from tests.judges.plans import END, PLAIN, accepts, plan_of
 
 #: Grammars, and the characters of the texts that are tried.
 WRITTEN = {
@@ -109,7 +106,6 @@ def test_a_place_that_no_text_leaves_is_reported_where_another_way_is_left(
 ) -> None:
     (line, column), lost, kept = dead
     plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
-    assert plan.response
     assert f"at line {line}, column {column} it can never end" in plan.response.report.narrowed[0].reason
     assert accepts(plan, engine, kept + END)
     assert not accepts(plan, engine, lost + END)
@@ -134,7 +130,6 @@ def test_what_is_ignored_is_begun_only_where_it_can_end(
 ) -> None:
     texts, never = cases
     plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
-    assert plan.response
     assert not plan.response.report.rows
     for text in texts:
         lark.Lark(source, parser="earley", lexer="dynamic_complete").parse(text)
@@ -175,7 +170,6 @@ def test_where_an_ignored_lexeme_can_never_end_in_one_use_of_a_rule_is_a_row(
     place, text, never = case
     source += "\nNL: /\\n/\n%ignore /#.*/"
     plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
-    assert plan.response
     rows = [(row.keyword, row.reason) for row in plan.response.report.narrowed]
     assert rows == ([("/#.*/", f"at {place} it can never end: {CONTINUES}")] if place else [])
     assert _whole(source, text)
@@ -222,7 +216,6 @@ KEYWORDS = {
 @pytest.mark.parametrize(("source", "text"), KEYWORDS.items())
 def test_a_text_is_found_where_names_may_begin_like_keywords(engine: Engine, source: str, text: str) -> None:
     found = shortest(plan_of(engine, PLAIN, response_format=guided.Lark(source)), engine)
-    assert found is not None
     assert found.upper() == text.upper()  # which letter a name has is left to the search
 
 
@@ -286,7 +279,6 @@ KEPT = [
 @pytest.mark.parametrize(("source", "lost"), LOST.items())
 def test_what_the_lexer_loses_is_reported(engine: Engine, source: str, lost: tuple[str, str, str]) -> None:
     plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
-    assert plan.response
     reasons = [row.reason for row in plan.response.report.narrowed]
     assert any(lost[0] in reason and lost[1] in reason for reason in reasons)
     assert all(reason.endswith("write a lexeme that ends earlier, or [suffix=...]") for reason in reasons)
@@ -312,7 +304,6 @@ CUT = {
 def test_what_a_lazy_rule_cuts_is_reported(engine: Engine, source: str, cut: tuple[str, str, str]) -> None:
     pattern, shown, text = cut
     plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
-    assert plan.response
     reason = "it is not read on where r ends, which has lazy or suffix="
     assert [(row.keyword, row.reason) for row in plan.response.report.narrowed] == [(shown, reason)]
     assert re.fullmatch(pattern, text)
@@ -333,7 +324,6 @@ def test_an_operator_that_begins_like_a_comment_may_follow_what_is_ignored(
     engine: Engine, source: str, texts: list[str]
 ) -> None:
     plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
-    assert plan.response
     assert not plan.response.report.rows
     assert all(accepts(plan, engine, text + END) for text in texts)
 
@@ -341,7 +331,6 @@ def test_an_operator_that_begins_like_a_comment_may_follow_what_is_ignored(
 @pytest.mark.parametrize("source", KEPT)
 def test_what_loses_nothing_has_no_row(engine: Engine, source: str) -> None:
     plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
-    assert plan.response
     assert not plan.response.report.rows
 
 
@@ -359,7 +348,6 @@ def test_where_no_row_is_reported_the_masks_accept_what_lark_s_lexer_accepts(wor
              for name, options in zip(names, words, strict=True)]  # fmt: skip
     source = "\n".join([f"start: {' '.join(names)}", *rules, '%ignore " "'])
     plan = plan_of(_ENGINE, PLAIN, response_format=guided.Lark(source))
-    assert plan.response
     if plan.response.report.rows:
         return
     for text in map("".join, product(*words)):

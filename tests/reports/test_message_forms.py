@@ -5,9 +5,7 @@ Sources: axolotl-ai-cloud/axolotl#3595 (a system message in parts), microsoft/vs
 
 from __future__ import annotations
 
-import os
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,28 +14,20 @@ import guided
 from grammars.formats.infer import Inference
 from grammars.prompt.messages import messages_for, template_arguments
 from grammars.values.tool import Tool
-from guided.hf.model import wire_format
 from guided.hf.model.chat_template import messages_of, prompt_text
 from guided.hf.model.renderers import mutable_renderer, template_renderer
+from guided.hf.model.wire_format import inference_of_template
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError
+from tests.shared_templates import shared_template, template_names
 
-ROOT = Path(__file__).resolve().parents[2]
 TOOL = Tool("get_weather", "d", {"type": "object", "properties": {"city": {"type": "string", "description": "d"}}})
 
 
-def names() -> list[str]:
-    folder = Path(os.environ.get("GUIDED_SHARED", ROOT.parent / "shared")) / "data" / "templates"
-    return sorted(path.stem for path in folder.glob("*.jinja")) or ["absent"]
-
-
 @cache
-def read(folder: Path, name: str) -> tuple[str, Inference, SpecialTokens]:
-    path = folder / "data" / "templates" / f"{name}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    text = path.read_text(encoding="utf-8")
-    return text, *wire_format.inference_of_template(text)
+def read(name: str) -> tuple[str, Inference, SpecialTokens]:
+    text = shared_template(name)
+    return text, *inference_of_template(text)
 
 
 class Tokenizer:
@@ -54,9 +44,9 @@ class Tokenizer:
             raise error.__cause__ or error from None
 
 
-def shown(folder: Path, name: str, messages: Any, system_text: str = "", tools: bool = False) -> str:
+def shown(name: str, messages: Any, system_text: str = "", tools: bool = False) -> str:
     """The prompt of these messages."""
-    text, found, tokens = read(folder, name)
+    text, found, tokens = read(name)
     plan = None
     if tools:
         from grammars.compose.compose import Parts, compose
@@ -65,20 +55,20 @@ def shown(folder: Path, name: str, messages: Any, system_text: str = "", tools: 
     return prompt_text(Tokenizer(text), messages, found.format, plan, tokens, system_text)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 @pytest.mark.parametrize(
     "content", [[{"type": "text", "text": "Be brief."}], ["Be brief."], None, []], ids=["part", "text", "null", "empty"]
 )
-def test_a_description_joins_a_system_message_in_any_form(shared: Path, name: str, content: Any) -> None:
+def test_a_description_joins_a_system_message_in_any_form(name: str, content: Any) -> None:
     user = {"role": "user", "content": "Userq"}
     plain = "" if not content else "Be brief."
     for role in ("system", "developer"):
-        found = shown(shared, name, [{"role": role, "content": content}, user], "Answer in JSON.")
+        found = shown(name, [{"role": role, "content": content}, user], "Answer in JSON.")
         told = f"{plain}\n\nAnswer in JSON." if plain else "Answer in JSON."
-        assert found == shown(shared, name, [{"role": role, "content": told}, user])
+        assert found == shown(name, [{"role": role, "content": told}, user])
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 @pytest.mark.parametrize(
     ("part", "kind"),
     [
@@ -92,19 +82,19 @@ def test_a_description_joins_a_system_message_in_any_form(shared: Path, name: st
         (None, "NoneType"),
     ],
 )
-def test_what_is_no_text_is_refused_by_name_and_place(shared: Path, name: str, part: Any, kind: str) -> None:
-    format = read(shared, name)[1].format
+def test_what_is_no_text_is_refused_by_name_and_place(name: str, part: Any, kind: str) -> None:
+    format = read(name)[1].format
     for role in ("system", "user", "assistant", "tool"):
         messages = [{"role": "user", "content": "x"}, {"role": role, "content": [{"type": "text", "text": "a"}, part]}]
         with pytest.raises(RequestError, match=rf"^messages\[1\]\.content\[1\]: .*{kind}"):
             messages_for(messages, format, system_text="described")
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 @pytest.mark.parametrize("text", ["", "Textq"])
-def test_thoughts_next_to_calls_stay_in_the_history(shared: Path, name: str, text: str) -> None:
+def test_thoughts_next_to_calls_stay_in_the_history(name: str, text: str) -> None:
     """If the template itself shows the thoughts of a message with calls, in any form that it takes."""
-    template, found, _ = read(shared, name)
+    template, found, _ = read(name)
     render = mutable_renderer(template)
     call = {"id": "call00000", "type": "function", "function": {"name": "get_weather", "arguments": {"city": "Cityq"}}}
     result = {"role": "tool", "tool_call_id": "call00000", "name": "get_weather", "content": "Resultq"}
@@ -126,12 +116,11 @@ def test_thoughts_next_to_calls_stay_in_the_history(shared: Path, name: str, tex
     if not any(map(shows, own)):
         pytest.skip("the template shows no thoughts next to calls")
     sent = {**own[0], "tool_calls": [{**call, "function": {"name": "get_weather", "arguments": '{"city": "Cityq"}'}}]}
-    prompt = shown(shared, name, [user, sent, result], tools=True)
+    prompt = shown(name, [user, sent, result], tools=True)
     order = [prompt.index(word) for word in ("Userq", "Thoughtq", "Resultq")]
     assert sorted(order) == order
     assert prompt.count("Thoughtq") == prompt.count("Cityq") == 1
     form = found.format.reasoning
-    assert form is not None
     assert form.start.strip() in prompt[: prompt.index("Thoughtq")]
 
 

@@ -6,7 +6,6 @@ Source: the reports on the tests of guidance and llguidance that this project wa
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ import pytest
 import guided
 from guided.cli.inputs import load_json
 from guided.engine.engine import Engine
-from tests.judges.plans import FORMAT, accepts, plan_of
+from tests.judges.plans import PLAIN, accepts, plan_of
 
-PLAIN = replace(FORMAT, reasoning=None)
 INTERNAL = ("start:", "response:", "<[", " | ")
 
 

@@ -25,6 +25,7 @@ from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from special_tokens.errors import ToolError
 from tests.guided.output.test_cut_answers import read
 from tests.judges.plans import accepts, write_to_the_end
+from tests.made_up.schemas import closed
 
 MARK = "]<]mark[>["
 TEMPLATE = """\
@@ -54,19 +55,13 @@ def model(request: pytest.FixtureRequest) -> tuple[Format, Engine]:
     found = verified(infer(template_renderer(TEMPLATE), tokens, template=TEMPLATE), tokens)
     assert (dict(found.format.evidence)["tool_calls"], found.notes) == ("rendering", ())
     form = found.format.tool_calls
-    assert form is not None
     assert form.option("parameter") == f"{MARK}<$key>$value{MARK}</$key>"
     assert (opening_marker(form), form.call_end) == (f"{MARK}<tool_call>", f"{MARK}</invoke>\n")
     return found.format, engine_for(found.format, tokens)
 
 
 STRING: dict[str, Any] = {"type": "string"}
-POINT = {
-    "type": "object",
-    "properties": {"x": {"type": "number"}, "name": STRING, "on": {"type": "boolean"}},
-    "required": ["x"],
-    "additionalProperties": False,
-}
+POINT = closed({"x": {"type": "number"}, "name": STRING, "on": {"type": "boolean"}}, optional=["name", "on"])
 LINE = {"type": "array", "items": {"$ref": "#/$defs/Point"}, "minItems": 1, "maxItems": 3}
 TREE = {
     "type": "object",

@@ -5,8 +5,6 @@ Sources: ggml-org/llama.cpp#26763 (Qwen3.6), sgl-project/sglang#27337 (Qwen3-Cod
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ import pytest
 from grammars.compose.compose import Parts, compose
 from grammars.formats.infer import infer
 from grammars.tool_calls.syntaxes.lookup import syntax
-from grammars.values.format import Format
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 from guided.hf.model.renderers import template_renderer
@@ -24,8 +21,8 @@ from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from tests.judges.plans import walk
 from tests.judges.tool_calls import calls_of, read, refused_at, section
 from tests.made_up.wire_forms import FORMS
+from tests.shared_templates import shared_inference, template_names
 
-ROOT = Path(__file__).resolve().parents[2]
 TOOL = Tool(
     "f",
     parameters={
@@ -38,21 +35,13 @@ CALL = "<tool_call>\n<function=f>\n<parameter=x>\n%s<parameter=y>\nb\n</paramete
 TWICE = "<parameter=y>\nc\n</parameter>\n"
 
 
-def shared_format(folder: Path, name: str) -> Format:
-    path = folder / "data" / "templates" / f"{name}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    return inference_of_template(path.read_text(encoding="utf-8"))[0].format
-
-
 def arguments_of(engine: Engine, form: Any, text: str, tool: Tool = TOOL) -> list[Any]:
     return [call.arguments for call in calls_of(read(engine, form, {tool.name: tool}, text)[0])]
 
 
 @pytest.mark.parametrize("vocabulary", ["qwen3_5", "qwen3"])
-def test_a_closing_tag_on_the_line_of_the_value_ends_it(shared: Path, real_engine: Any, vocabulary: str) -> None:
-    form = shared_format(shared, "qwen3_coder").tool_calls
-    assert form is not None
+def test_a_closing_tag_on_the_line_of_the_value_ends_it(real_engine: Any, vocabulary: str) -> None:
+    form = shared_inference("qwen3_coder").format.tool_calls
     engine = real_engine(vocabulary)
     node = section(engine, form, [TOOL])
     twice = CALL % ("a</parameter>\n", TWICE)
@@ -87,15 +76,10 @@ def test_a_text_in_json_may_hold_the_tag(engine: Engine) -> None:
     assert arguments_of(engine, FORMS["xml"], text, tool) == [{"x": ["a</parameter>b", 1], "y": "b"}]
 
 
-def names() -> list[str]:
-    folder = Path(os.environ.get("GUIDED_SHARED", ROOT.parent / "shared")) / "data" / "templates"
-    return sorted(path.stem for path in folder.glob("*.jinja")) or ["absent"]
-
-
-@pytest.mark.parametrize("name", names())
-def test_no_key_is_written_twice_and_no_tag_becomes_a_value(shared: Path, name: str) -> None:
+@pytest.mark.parametrize("name", template_names())
+def test_no_key_is_written_twice_and_no_tag_becomes_a_value(name: str) -> None:
     """A tag that closes a value on its own line, and a key that comes twice."""
-    format = shared_format(shared, name)
+    format = shared_inference(name).format
     form = format.tool_calls
     if form is None or form.syntax not in ("xml_equals", "invoke", "key_tags"):
         pytest.skip("arguments are JSON")
@@ -129,6 +113,5 @@ def test_a_separator_may_be_what_the_end_of_the_call_begins_with(markers: tuple[
     inference = infer(template_renderer(_SEPARATED), tokens, template=_SEPARATED)
     found, alone = verified(inference, tokens), inference_of_template(_SEPARATED)[0]
     assert found.format.tool_calls == alone.format.tool_calls
-    assert found.format.tool_calls is not None
     assert found.format.tool_calls.option("separator") == "\n"
     assert dict(found.format.evidence)["tool_calls"] == "rendering"

@@ -23,6 +23,7 @@ from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from tests.guided.output.test_cut_answers import read
 from tests.judges.plans import END, walk, write_to_the_end
 from tests.made_up.wire_forms import FORMS
+from tests.shared_templates import shared_inference
 
 TOOL = {
     "type": "function",
@@ -52,18 +53,15 @@ def _call(name: str) -> str:
     return CALL.replace("parameters", "arguments") if name == "phi4_mini" else CALL
 
 
-def _formats(shared: Any, name: str) -> Format:
+def _formats(name: str) -> Format:
     if name in FORMS:
         return Format("bare", tool_calls=FORMS[name], ends=Ends((END,)))
-    path = shared / "data" / "templates" / f"{name}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    return inference_of_template(path.read_text(encoding="utf-8"))[0].format
+    return shared_inference(name).format
 
 
 @pytest.mark.parametrize("name", ["llama3_1", "phi4_mini", "bare"])
-def test_text_that_looks_like_a_call_is_text(shared: Any, name: str) -> None:
-    plan, engine = _plan(_formats(shared, name))
+def test_text_that_looks_like_a_call_is_text(name: str) -> None:
+    plan, engine = _plan(_formats(name))
     for text in TEXTS:
         ids = engine.tokenize(text)
         assert walk(plan, engine, ids).is_whole, text
@@ -73,8 +71,8 @@ def test_text_that_looks_like_a_call_is_text(shared: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama3_1", "phi4_mini", "bare"])
-def test_a_call_at_the_start_is_a_call(shared: Any, name: str) -> None:
-    plan, engine = _plan(_formats(shared, name))
+def test_a_call_at_the_start_is_a_call(name: str) -> None:
+    plan, engine = _plan(_formats(name))
     call = _call(name)
     assert walk(plan, engine, engine.tokenize(call)).is_whole
     for text in (call, "\n" + call, "  " + call):
@@ -86,15 +84,15 @@ def test_a_call_at_the_start_is_a_call(shared: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama3_1", "phi4_mini"])
-def test_with_a_real_vocabulary(shared: Any, real_engine: Any, name: str) -> None:
-    format, engine = _formats(shared, name), real_engine("llama3_1")
+def test_with_a_real_vocabulary(real_engine: Any, name: str) -> None:
+    format, engine = _formats(name), real_engine("llama3_1")
     plan = compose(Parts(tools=[TOOL]), tokens=engine.tokens, format=format)
     for text in (*TEXTS, _call(name)):
         assert walk(plan, engine, text).refused_at is None, text
 
 
-def test_calls_are_still_the_only_answer_where_one_is_required(shared: Any) -> None:
-    plan, engine = _plan(_formats(shared, "llama3_1"), tool_choice="required")
+def test_calls_are_still_the_only_answer_where_one_is_required() -> None:
+    plan, engine = _plan(_formats("llama3_1"), tool_choice="required")
     assert walk(plan, engine, engine.tokenize(CALL)).is_whole
     assert not walk(plan, engine, engine.tokenize('{"name": "Bob"}')).is_whole
 

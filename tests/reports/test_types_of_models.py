@@ -16,10 +16,8 @@ from typing_extensions import TypedDict
 
 import guided
 from guided.engine.engine import Engine
-from tests.judges.plans import FORMAT, plan_of, walk
+from tests.judges.plans import FORMAT, PLAIN, plan_of, walk
 from tests.judges.schema_masks import Compiled, walked
-
-PLAIN = replace(FORMAT, reasoning=None)
 
 
 class Feline(BaseModel):
@@ -138,7 +136,6 @@ def test_a_required_key_that_is_forbidden_is_named(engine: Engine, syntax: str) 
         guided.SchemaError, match=r"^response_format/properties/o: .*'b' is required, not among properties"
     ):
         plan_of(engine, PLAIN, response_format=guided.JsonSchema(inside))
-    assert FORMAT.tool_calls is not None
     format = replace(PLAIN, tool_calls=replace(FORMAT.tool_calls, syntax=syntax))
     with pytest.raises(guided.ToolError, match=r"^tools.*required: 'b' is not among the properties"):
         plan_of(engine, format, tools=[_tool(schema)])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -20,7 +18,6 @@ from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.constraints import Choice, Lark, Regex
 from grammars.values.format import Ends, Format
 from guided.engine.engine import Engine
-from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import engine_for
 from guided.output.message import Message
 from guided.output.parser import ContentDelta, OutputParser, ToolCallEnd, ToolCallStart
@@ -29,7 +26,9 @@ from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
 from tests.guided.output.test_cut_answers import REAL
 from tests.judges.plans import THINKING, write_to_the_end
+from tests.made_up.schemas import closed
 from tests.made_up.wire_forms import FORMS
+from tests.shared_templates import shared_inference, template_names
 
 #: Walks of each row of the table: in the default run, and in the slow one for templates and for made-up formats.
 FEW, MANY, SOME_MORE = 1, 50, 20
@@ -71,12 +70,9 @@ FORMATS: list[tuple[Any, str]] = [
     (Lark('start: "a" start | "b"'), "a*b"),
 ]
 
-CITY = {
-    "type": "object",
-    "properties": {"city": {"enum": ["Oslo", "Rome"]}, "days": {"type": "integer", "minimum": 0, "maximum": 9}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
+CITY = closed(
+    {"city": {"enum": ["Oslo", "Rome"]}, "days": {"type": "integer", "minimum": 0, "maximum": 9}}, optional=["days"]
+)
 NONE: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 TOOLS = [{"name": "get_weather", "parameters": CITY}, {"name": "now", "parameters": NONE}]
 SCHEMAS = {"get_weather": CITY, "now": NONE}
@@ -105,7 +101,6 @@ def troubles(
 ) -> Iterator[str]:
     """Yield what random answers do against the table."""
     rng, engine, asked = random.Random(f"{seed} {row}"), engine or engine_for(format), TABLE[row]
-    assert format.tool_calls is not None
     for number in range(walks):
         parts, pattern = parts_of(*row, rng)
         plan = compose(Parts(**parts), tokens=engine.tokens, format=format)
@@ -187,30 +182,17 @@ def _thought(plan: Plan, message: Message, written: str, entry: str, effort: str
         yield "no reasoning"
 
 
-def names() -> list[str]:
-    root = Path(__file__).resolve().parents[3]
-    folder = Path(os.environ.get("GUIDED_SHARED", root.parent / "shared")) / "data" / "templates"
-    return sorted(path.stem for path in folder.glob("*.jinja")) or ["absent"]
-
-
-def format_of(shared: Path, name: str) -> Format:
-    path = shared / "data" / "templates" / f"{name}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    return inference_of_template(path.read_text(encoding="utf-8"))[0].format
-
-
 @pytest.mark.parametrize("walks", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", names())
-def test_C2_T1_a_random_model_of_a_family_writes_only_what_is_asked(shared: Path, name: str, walks: int) -> None:
-    format = format_of(shared, name)
+@pytest.mark.parametrize("name", template_names())
+def test_C2_T1_a_random_model_of_a_family_writes_only_what_is_asked(name: str, walks: int) -> None:
+    format = shared_inference(name).format
     assert [wrong for row in TABLE for wrong in troubles(format, row, walks, walks)][:3] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
-def test_C2_T1_with_the_real_tokenizer(shared: Path, real_engine: Callable[[str], Engine], name: str) -> None:
-    format, engine = format_of(shared, name), real_engine(REAL[name])
+def test_C2_T1_with_the_real_tokenizer(real_engine: Callable[[str], Engine], name: str) -> None:
+    format, engine = shared_inference(name).format, real_engine(REAL[name])
     assert [wrong for row in TABLE for wrong in troubles(format, row, 5, 1, engine)][:3] == []
 
 

@@ -20,9 +20,9 @@ from guided.engine.engine import Engine
 from guided.inspect.shortest import shortest
 from guided.state.state import GuidanceState
 from special_tokens.errors import GrammarError, GuidanceError
+from tests.conftest import small_engine
 from tests.grammars.compose.test_matrix import engine_with
 from tests.judges.plans import END, accepts, plan_of, write_to_the_end
-from tests.made_up.tokenizers import small_tokenizer, small_tokens
 
 PLAIN = Format("plain")
 #: Texts that spell added tokens of the small tokenizers, wholly, in part and next to each other.
@@ -191,8 +191,7 @@ def test_K10_html_tags_of_gemma_stay_text(real_engine: Any, kind: str, text: str
 
 def test_K10_html_tags_that_are_tokens_stay_text():
     """Gemma's vocabulary has ``<b>`` and ``</b>`` as added tokens that are not flagged special."""
-    text = small_tokenizer((END, "<b>", "</b>", "<table>"), special=(END,))
-    engine = Engine(text, small_tokens(text))
+    engine = small_engine((END, "<b>", "</b>", "<table>"), special=(END,))
     assert {engine.tokens.id_of(t) for t in ("<b>", "</b>")} <= engine.tokens.marker_ids
     for kind in KINDS:
         response_format, answer = formats_with("<b>x</b>")[kind]

@@ -16,14 +16,10 @@ from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
 from special_tokens.errors import RequestError, SchemaError
 from tests.judges.plans import accepts, plan_of, write_to_the_end
+from tests.made_up.schemas import closed
 
 INTEGER, FLAG = {"type": "integer"}, {"type": "boolean"}
-THREE = {
-    "type": "object",
-    "properties": {"a": INTEGER, "b": FLAG, "c": INTEGER},
-    "required": ["b"],
-    "additionalProperties": False,
-}
+THREE = closed({"a": INTEGER, "b": FLAG, "c": INTEGER}, optional=["a", "c"])
 
 
 def planned(engine: Engine, schema: Any, **wanted: Any) -> Plan:

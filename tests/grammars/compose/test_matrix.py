@@ -21,15 +21,11 @@ from grammars.plan.plan import Plan
 from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
 from guided.engine.engine import Engine
 from tests.judges.plans import FORMAT, accepts, plan_of, walk, write_to_the_end
+from tests.made_up.schemas import closed
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 from tests.made_up.wire_forms import FORMS
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "maximum": 150}},
-    "required": ["name", "age"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "maximum": 150}})
 LARK = 'start: greeting "!"\ngreeting: "hi" | "hello" " " NAME\nNAME: /[a-z]{1,8}/'
 GBNF = 'root ::= "(" root ")" | [0-9]{1,3}'
 
@@ -282,16 +278,8 @@ def test_C1_there_are_enough_variants():
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 @pytest.mark.parametrize("choice", CHOICES)
-def test_C1_matrix(constraint: str, choice: str):
-    for variant in SOME:
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "whole"])
+def test_C1_matrix(constraint: str, choice: str, whole: bool):
+    for variant in ALL if whole else SOME:
         if (variant.constraint, variant.choice) == (constraint, choice):
-            check(variant, num_mutants=2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
-@pytest.mark.parametrize("choice", CHOICES)
-def test_C1_whole_matrix(constraint: str, choice: str):
-    for variant in ALL:
-        if (variant.constraint, variant.choice) == (constraint, choice):
-            check(variant, num_mutants=10)
+            check(variant, num_mutants=10 if whole else 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +15,11 @@ from grammars.values.tool import Call
 from guided.engine.engine import Engine
 from guided.inspect.format_check import engine_for
 from special_tokens.errors import ModelError
-from tests.grammars.compose.test_asked_for import FEW, MANY, TABLE, TOOLS, format_of, names, troubles
+from tests.grammars.compose.test_asked_for import FEW, MANY, TABLE, TOOLS, troubles
 from tests.guided.output.test_cut_answers import read
 from tests.judges.plans import END, FORMAT, accepts, plan_of
 from tests.made_up.wire_forms import FORMS
+from tests.shared_templates import shared_inference, template_names
 
 #: Families whose own templates write text after calls, and those in whose format nothing can follow one.
 HABIT = {"gemma4"}
@@ -40,7 +40,6 @@ def allowing(format: Format, allowed: bool | None = True) -> Format | None:
 def _texts(format: Format) -> list[tuple[str, int, str]]:
     """Answers, the number of their calls, and their text, which is legal only where the option allows it."""
     form = format.tool_calls
-    assert form is not None
 
     def calls(*names: str) -> str:
         return syntax(form.syntax).render(form, [Call(name, {}) for name in names], {})
@@ -60,7 +59,6 @@ def _check(format: Format, engine: Engine, allowed: bool) -> None:
     plan, rng = plan_of(engine, format, tools=TOOLS, reasoning_effort="none"), random.Random(3)
     entry = "after" if any(entry.name == "after" for entry in plan.entries) else "fresh"
     for text, num_calls, said in _texts(format):
-        assert plan.format.tool_calls is not None
         ids = engine.tokenize(plan.format.tool_calls.gap_without_text + text)
         is_legal = any(accepts(plan, engine, [*ids, end], entry) for end in plan.end_ids())
         assert is_legal == (allowed or not said), text
@@ -72,10 +70,9 @@ def _check(format: Format, engine: Engine, allowed: bool) -> None:
                 assert read(plan, engine, ids, entry, sorted(rng.sample(range(len(ids)), 4)), ended=True) == message
 
 
-@pytest.mark.parametrize("name", names())
-def test_C7_families(shared: Path, name: str) -> None:
-    own = format_of(shared, name)
-    assert own.tool_calls is not None
+@pytest.mark.parametrize("name", template_names())
+def test_C7_families(name: str) -> None:
+    own = shared_inference(name).format
     assert own.tool_calls.text_after == (name in HABIT)
     assert with_text_after_calls(own, None) is own
     for allowed in (True, False):
@@ -86,9 +83,9 @@ def test_C7_families(shared: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("walks", [FEW, pytest.param(MANY // 5, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", names())
-def test_C7_random_models_with_text_after_calls(shared: Path, name: str, walks: int) -> None:
-    format = allowing(format_of(shared, name))
+@pytest.mark.parametrize("name", template_names())
+def test_C7_random_models_with_text_after_calls(name: str, walks: int) -> None:
+    format = allowing(shared_inference(name).format)
     if format is not None:
         assert [wrong for row in TABLE for wrong in troubles(format, row, walks, walks)][:3] == []
 

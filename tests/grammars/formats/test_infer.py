@@ -50,7 +50,6 @@ def test_the_check_notices_a_format_that_is_a_little_wrong(name: str) -> None:
     """The check must be able to fail: one more character in what opens or closes a call."""
     found = inferred(READABLE[name])
     form = found.format.tool_calls
-    assert form is not None
     for field in ("section_start", "call_start", "call_end", "section_end"):
         text = getattr(form, field)
         if text.strip():
@@ -88,7 +87,6 @@ def test_reasoning_is_read_with_its_framing_switch_and_prompt(name: str) -> None
     template, expected = REASONING[name]
     found = inferred(template)
     form = found.format.reasoning
-    assert form is not None
     switch, effort = form.switch, form.effort_switch
     read = {
         **{field: getattr(form, field) for field in ("start", "end", "empty", "default_on", "prompt_on", "prompt_off")},
@@ -123,7 +121,6 @@ def test_a_template_of_parts_gets_its_messages_in_parts() -> None:
 
 def test_more_calls_than_a_turn_can_write_are_told_one_after_the_other() -> None:
     format = inferred(READABLE["one call only"]).format
-    assert format.tool_calls is not None
     assert format.tool_calls.max_calls == 1
     calls = [{"id": f"c{i}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for i in range(3)]
     results = [{"role": "tool", "tool_call_id": f"c{i}", "content": f"r{i}"} for i in (2, 0, 1)]
@@ -150,7 +147,6 @@ def test_the_vocabulary_knows_markers_that_the_template_does_not() -> None:
     added = (AddedToken(0, "<think>", False), AddedToken(1, "</think>", False))
     tokens = SpecialTokens(TokenizerFacts(added, 2, chat_template=SILENT["no tools"]))
     found = infer(template_renderer(SILENT["no tools"]), tokens, template=SILENT["no tools"])
-    assert found.format.reasoning is not None
     assert not found.format.reasoning.default_on
     assert dict(found.format.evidence)["reasoning"] == "vocabulary"
 

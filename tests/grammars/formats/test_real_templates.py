@@ -8,22 +8,21 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from grammars.compose.compose import Parts, compose
-from grammars.formats.infer import Inference
 from grammars.prompt.messages import messages_for, template_arguments
 from grammars.values.format import Format
 from grammars.values.tool import Tool
-from guided.hf.model import wire_format as formats
 from guided.hf.model.renderers import NO_NAMES, mutable_renderer, template_renderer
+from guided.hf.model.wire_format import inference_of
 from guided.inspect.format_check import check_golden_texts, engine_for
 from guided.output.parser import ContentDelta, OutputParser, ToolCallArguments, ToolCallStart
 from special_tokens.errors import RequestError
+from tests.shared_templates import shared_inference, shared_template, template_names
 
 #: Templates that render no call (or whose calls transformers' sandbox refuses), and what is known instead.
 OTHERS = {
@@ -55,29 +54,9 @@ DISAGREE = {
 }
 
 
-def names() -> list[str]:
-    import os
-
-    root = Path(__file__).resolve().parents[3]
-    folder = Path(os.environ.get("GUIDED_SHARED", root.parent / "shared")) / "data" / "templates"
-    return sorted(path.stem for path in folder.glob("*.jinja")) or ["absent"]
-
-
-@cache
-def template(folder: Path, name: str) -> str:
-    path = folder / "data" / "templates" / f"{name}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    return path.read_text(encoding="utf-8")
-
-
-def inference(folder: Path, name: str) -> Inference:
-    return formats.inference_of_template(template(folder, name))[0]
-
-
-@pytest.mark.parametrize("name", names())
-def test_everything_that_a_template_writes_passes_the_masks_and_reads_back(shared: Path, name: str) -> None:
-    found = inference(shared, name)
+@pytest.mark.parametrize("name", template_names())
+def test_everything_that_a_template_writes_passes_the_masks_and_reads_back(name: str) -> None:
+    found = shared_inference(name)
     known_by = dict(found.format.evidence)["tool_calls"]
     assert known_by == OTHERS.get(name, "rendering")
     assert found.golden_texts
@@ -86,12 +65,11 @@ def test_everything_that_a_template_writes_passes_the_masks_and_reads_back(share
     assert bool(found.notes) == (name in OTHERS and not OTHERS[name].startswith("family"))  # whose file says it
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 def test_reasoning_is_framed_switched_and_prefilled_as_the_table_of_families_says(shared: Path, name: str) -> None:
-    template(shared, name)
+    form = shared_inference(name).format.reasoning
     table = json.loads((shared / "data" / "families.json").read_text(encoding="utf-8"))["families"]
-    row = next(family for family in table if f"{name}.jinja" in family["templates"])
-    form, expected = inference(shared, name).format.reasoning, row["reasoning"]
+    expected = next(family for family in table if f"{name}.jinja" in family["templates"])["reasoning"]
     if (name, "reasoning") in DISAGREE:
         assert form is None
         return
@@ -121,12 +99,11 @@ def test_reasoning_is_framed_switched_and_prefilled_as_the_table_of_families_say
             assert read[field] == value, field
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 def test_ends_are_those_of_the_table_of_families(shared: Path, name: str) -> None:
-    template(shared, name)
+    ends = shared_inference(name).format.ends
     table = json.loads((shared / "data" / "families.json").read_text(encoding="utf-8"))["families"]
     row = next(family for family in table if f"{name}.jinja" in family["templates"])["ends"]
-    ends = inference(shared, name).format.ends
     named = NO_NAMES["eos_token"]
     legal = {*row["eos"], *row["also_accept"], named, "<|end_of_text|>", "<|eom_id|>"}
     assert {*ends.content, *ends.calls} <= legal
@@ -169,9 +146,9 @@ def random_calls(rng: random.Random, most: int | None) -> list[tuple[str, dict[s
     return found
 
 
-def own_text(folder: Path, name: str, format: Format, message: dict[str, Any]) -> str | None:
+def own_text(name: str, format: Format, message: dict[str, Any]) -> str | None:
     """The assistant's text as rendered after the generation prompt; None where the template changes the prompt."""
-    render = template_renderer(template(folder, name))
+    render = template_renderer(shared_template(name))
     user = {"role": "user", "content": "Userq"}
     kwargs = template_arguments(format, TOOLS)
     prompt = render(messages_for([user], format, TOOLS), add_generation_prompt=True, **kwargs)
@@ -183,18 +160,17 @@ def own_text(folder: Path, name: str, format: Format, message: dict[str, Any]) -
     return None
 
 
-@pytest.mark.parametrize("name", sorted(set(names()) - set(OTHERS)))
+@pytest.mark.parametrize("name", sorted(set(template_names()) - set(OTHERS)))
 @pytest.mark.parametrize("seed", range(3))
-def test_random_calls_rendered_by_the_template_are_read_back(shared: Path, name: str, seed: int) -> None:
-    format = inference(shared, name).format
-    assert format.tool_calls is not None
+def test_random_calls_rendered_by_the_template_are_read_back(name: str, seed: int) -> None:
+    format = shared_inference(name).format
     rng = random.Random(f"{name} {seed}")
     made = random_calls(rng, MOST_CALLS.get(name, format.tool_calls.max_calls))
     given = [
         {"type": "function", "id": f"call{i:05d}", "function": {"name": n, "arguments": json.dumps(a)}}
         for i, (n, a) in enumerate(made)
     ]
-    text = own_text(shared, name, format, {"role": "assistant", "content": None, "tool_calls": given})
+    text = own_text(name, format, {"role": "assistant", "content": None, "tool_calls": given})
     if text is None:
         pytest.skip("the template's older turns begin otherwise than its prompt")
     engine = engine_for(format)
@@ -220,7 +196,6 @@ def test_random_calls_rendered_by_the_template_are_read_back(shared: Path, name:
 
 def opening(format: Format, engine: Any) -> set[int | None]:
     """Tokens that open calls, which may also be an end (a separator of messages)."""
-    assert format.tool_calls is not None
     start = format.tool_calls.section_start + format.tool_calls.call_start
     return {piece for piece in engine.tokens.pieces(start) if isinstance(piece, int)}
 
@@ -228,12 +203,12 @@ def opening(format: Format, engine: Any) -> set[int | None]:
 # -- messages as clients send them
 
 
-@pytest.mark.parametrize("name", names())
-def test_messages_as_clients_send_them_render_wherever_the_template_can(shared: Path, name: str) -> None:
+@pytest.mark.parametrize("name", template_names())
+def test_messages_as_clients_send_them_render_wherever_the_template_can(name: str) -> None:
     """M7: arguments as JSON text, content null, parts, the developer's role, results by id, an empty result."""
-    format = inference(shared, name).format
+    format = shared_inference(name).format
     renderer = mutable_renderer if OTHERS.get(name) == "rendering outside the sandbox" else template_renderer
-    render = renderer(template(shared, name))
+    render = renderer(shared_template(name))
     chat = [
         {"role": "developer", "content": "Systemq"},
         {"role": "user", "content": [{"type": "text", "text": "Userq"}]},
@@ -255,15 +230,15 @@ def test_messages_as_clients_send_them_render_wherever_the_template_can(shared: 
     render(messages_for(empty, format, TOOLS), add_generation_prompt=True, **template_arguments(format, TOOLS))
 
 
-@pytest.mark.parametrize("name", names())
-def test_what_a_template_cannot_show_is_an_error_that_names_the_place(shared: Path, name: str) -> None:
-    format = inference(shared, name).format
+@pytest.mark.parametrize("name", template_names())
+def test_what_a_template_cannot_show_is_an_error_that_names_the_place(name: str) -> None:
+    format = shared_inference(name).format
     picture = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
     with pytest.raises(RequestError, match=r"messages\[0\]\.content\[0\]: a part of type 'image_url' without text"):
         messages_for(picture, format)
 
 
-def test_real_tokenizers_hold_the_traps_of_section_7(shared: Path, tokenizer_folder: Callable[[str], Path]) -> None:
+def test_real_tokenizers_hold_the_traps_of_section_7(tokenizer_folder: Callable[[str], Path]) -> None:
     """Ends by region, with the ids of real vocabularies."""
     from transformers import AutoTokenizer
 
@@ -272,9 +247,9 @@ def test_real_tokenizers_hold_the_traps_of_section_7(shared: Path, tokenizer_fol
 
     def ends(tokenizer_name: str, template_name: str) -> dict[str, set[str]]:
         tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder(tokenizer_name))
-        tokenizer.chat_template = template(shared, template_name)
+        tokenizer.chat_template = shared_template(template_name)
         tokens = SpecialTokens(facts_of(tokenizer))
-        format = formats.inference_of(tokenizer, tokens).format
+        format = inference_of(tokenizer, tokens).format
         plan = compose(Parts(tools=TOOLS), tokens=tokens, format=format)
         return {end.region.value: {tokens.text(i) for i in end.ids} for end in plan.ends}
 

@@ -19,6 +19,7 @@ from grammars.python_types.adapter import schema_of_type
 from grammars.regular.languages import matches
 from grammars.regular.syntax import ecma
 from guided.engine.engine import Engine
+from tests.grammars.regular.syntax.test_ecma import patterns
 from tests.judges.plans import accepts, plan_of
 
 NUM_PATTERNS = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 200
@@ -34,16 +35,7 @@ PYTHON = ("[!--]", "[~~a]", "[^[]", "[]a]", "[a&&b]", r"\Z", "{", "a{,2}", "(?=a
 LOOKS_AROUND, CLASS = re.compile(r"\(\?<?[=!]"), re.compile(r"\\[wWdDsS]")
 
 
-def patterns(atoms: tuple[str, ...]) -> st.SearchStrategy[str]:
-    def wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        group = st.sampled_from(["(?:{})", "({})?", "(?:{}){{1,2}}", "(?i:{})", "(?P<g>{})+?", "^{}$", "^(?:{})$"])
-        return (
-            st.lists(inner, min_size=1, max_size=3).map("".join)
-            | st.lists(inner, min_size=2, max_size=3).map("|".join)
-            | st.tuples(group, inner).map(lambda pair: pair[0].format(pair[1]))
-        )
-
-    return st.recursive(st.sampled_from(atoms), wider, max_leaves=6)
+GROUPS = ("(?:{})", "({})?", "(?:{}){{1,2}}", "(?i:{})", "(?P<g>{})+?", "^{}$", "^(?:{})$")
 
 
 def of_schema(schema: dict[str, Any], text: str) -> bool:
@@ -79,7 +71,7 @@ def check(adapter: TypeAdapter[str], python_type: Any) -> None:
 
 
 @settings(max_examples=NUM_PATTERNS)
-@given(pattern=patterns(BOTH + RUST))
+@given(pattern=patterns(BOTH + RUST, GROUPS))
 def test_a_pattern_of_the_rust_engine_is_the_types(pattern: str) -> None:
     python_type = Annotated[str, StringConstraints(pattern=pattern)]
     try:
@@ -93,7 +85,7 @@ def test_a_pattern_of_the_rust_engine_is_the_types(pattern: str) -> None:
 
 
 @settings(max_examples=NUM_PATTERNS)
-@given(pattern=patterns(BOTH + PYTHON), flags=st.sampled_from(FLAGS))
+@given(pattern=patterns(BOTH + PYTHON, GROUPS), flags=st.sampled_from(FLAGS))
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_a_compiled_pattern_is_the_types_with_its_flags(pattern: str, flags: int) -> None:
     try:

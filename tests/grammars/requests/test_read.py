@@ -28,13 +28,9 @@ from guided.sampling import Sampling
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidedError, RequestError
 from tests.judges.plans import END, FORMAT, accepts
+from tests.made_up.schemas import closed
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"a": {"type": "integer"}},
-    "required": ["a"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"a": {"type": "integer"}})
 OBJECT, NOT_OBJECT = '{"a": 5}', '{"a": "5"}'
 LARK, GBNF = 'start: "x" /[0-9]/', 'root ::= "x" [0-9]'
 LLGUIDANCE = {"grammars": [{"lark_grammar": LARK}]}
@@ -214,7 +210,6 @@ def test_K3_a_trusted_caller_sends_the_engine_s_own_grammar(engine: Engine, raw:
     """Each mask is the one of the engine with the grammar as it was sent, here and after a way through msgpack."""
     body = {"constraint": raw, "constraint_type": "llguidance", "thinking": False}
     plan = plan_for(body, engine, trusted=True)
-    assert plan.response is not None
     assert plan.response.kind == "llguidance"
     text = raw if isinstance(raw, str) else json.dumps(raw)
     for each in (plan, decode_plan(encode_plan(plan))):
@@ -293,12 +288,7 @@ def test_K5_a_constraint_that_no_one_knows_is_never_ignored(key: str):
 
 
 def test_K9_null_is_written_where_the_schema_names_it_and_nowhere_else(engine: Engine):
-    schema = {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "nick": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
-        "required": ["name", "nick"],
-        "additionalProperties": False,
-    }
+    schema = closed({"name": {"type": "string"}, "nick": {"anyOf": [{"type": "string"}, {"type": "null"}]}})
     plan = plan_for({"structured_outputs": {"json": schema}}, engine)
     assert writes(plan, engine, '{"name": "a", "nick": null}')
     assert not writes(plan, engine, '{"name": null, "nick": null}')
@@ -314,16 +304,13 @@ class Person(pydantic.BaseModel):
 
 
 #: As OpenAI's strict mode writes an optional member, and as pydantic does.
-OPTIONAL = {
-    "type": "object",
-    "properties": {
+OPTIONAL = closed(
+    {
         "name": {"type": "string"},
         "nick": {"type": ["string", "null"]},
         "age": {"type": ["integer", "null"]},
-    },
-    "required": ["name", "nick", "age"],
-    "additionalProperties": False,
-}
+    }
+)
 
 
 @pytest.mark.parametrize("schema", [OPTIONAL, Person.model_json_schema()], ids=["openai strict", "pydantic"])

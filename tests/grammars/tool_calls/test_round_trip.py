@@ -17,16 +17,15 @@ from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 from special_tokens.errors import ModelError, ToolError
 from tests.cases import costly
+from tests.conftest import small_engine
 from tests.judges.tool_calls import calls_of, read, refused_at, section
-from tests.made_up.tokenizers import small_tokenizer, small_tokens
 from tests.made_up.wire_forms import FORMS, MARKERS, TOOLS, calls
 
 
 @pytest.fixture(scope="module")
 def marked_engine() -> Engine:
     """Words, bytes, and a token for every marker that some family has as one."""
-    text = small_tokenizer(MARKERS, special=MARKERS)
-    return Engine(text, small_tokens(text))
+    return small_engine(MARKERS, special=MARKERS)
 
 
 @pytest.fixture(scope="module", params=["tokens", "text"])

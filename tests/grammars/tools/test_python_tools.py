@@ -88,7 +88,6 @@ ARGUMENTS = st.fixed_dictionaries(
 def test_arguments_become_what_the_function_takes(arguments: dict[str, Any]) -> None:
     """The judge is the function itself, called with the values that the JSON text was made of."""
     tool = tool_of(plan_trip)
-    assert tool.python is not None
     named = {"the kind" if name == "kind" else name: value for name, value in arguments.items()}
     text = pydantic.TypeAdapter(dict[str, Any]).dump_json(named).decode()
     expected = {"kind": "a"} | arguments
@@ -121,7 +120,6 @@ def test_methods_partials_models_and_dataclasses_run() -> None:
         (Where, Where(lat=3)),
     ):
         tool = tool_of(made)
-        assert tool.python is not None
         texts = {"plan_trip": '{"color": "red", "where": {"lat": 1}}', "Point": '{"x": 3}', "Where": '{"lat": 3}'}
         found = tool.python.run(tool.python.read(texts.get(tool.name, text)))
         assert found == result if not isinstance(found, dict) else found["day"] == result["day"]

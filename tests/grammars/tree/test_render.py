@@ -113,12 +113,6 @@ def test_precedence_never_leaks_between_parts(plain_engine: Engine, tree: Node, 
     assert accepts(plain_engine, tree, text) == (re.fullmatch(as_regex(tree), text) is not None)
 
 
-def test_a_choice_after_reasoning_cannot_skip_the_reasoning(plain_engine: Engine) -> None:
-    node = seq("think ", alt("a", "b", "c"))
-    assert all(accepts(plain_engine, node, f"think {x}") for x in "abc")
-    assert not accepts(plain_engine, node, "b")
-
-
 # -- names
 
 
@@ -130,13 +124,37 @@ def test_rules_of_different_parts_keep_their_own_meaning(plain_engine: Engine) -
     assert accepts(plain_engine, node, "121")
 
 
-@pytest.mark.parametrize(
-    "names", [("my-tool", "my_tool"), ("Ä", "Ö"), ("a.b", "a/b"), ("1x", "n1x"), ("start", "start")]
-)
-def test_names_that_look_alike_after_escaping_stay_distinct(plain_engine: Engine, names: tuple[str, str]) -> None:
-    node = seq(Rule(names[0], Text("1")), Rule(names[1], Text("2")))
-    assert accepts(plain_engine, node, "12")
-    assert not accepts(plain_engine, node, "11")
+ALIKE = [("my-tool", "my_tool"), ("Ä", "Ö"), ("a.b", "a/b"), ("1x", "n1x"), ("start", "start")]
+INNER = Group("g", Ref("a"), {"a": RuleDef(Text("i"))})
+OUTER = Group("g", Ref("a"), {"a": RuleDef(alt(Text("o"), seq("(", Ref("a"), INNER, ")")))})
+SHARED = Group("shared", seq("<", Ref("word"), ">"), {})
+#: A node, a text of it, and one that is none.
+PARTS: dict[str, tuple[Node, str, str]] = {
+    **{
+        f"names that look alike after escaping: {a} {b}": (seq(Rule(a, Text("1")), Rule(b, Text("2"))), "12", "11")
+        for a, b in ALIKE
+    },
+    "intersection and complement are lifted to terminals": (
+        seq("<", And((Pattern("[a-z]+"), Not(Pattern("(?s:.*)x(?s:.*)")))), ">"), "<abc>", "<axc>"
+    ),
+    "until ends at the first occurrence": (
+        seq(Until("body", Pattern("(?s:.*)"), Text("</p>")), "!"), 'a < b </ "x"\n</p>!', "a</p>b</p>!"
+    ),
+    "groups recurse and shadow": (OUTER, "((oi)i)", "((io)i)"),
+    "a shared group takes the rules of the group around it": (
+        seq(*(Group("outer", SHARED, {"word": RuleDef(Text(word))}) for word in "abcd")),
+        "<a><b><c><d>", "<a><a><a><a>",
+    ),
+    "sub-grammars have name spaces of their own": (
+        seq(Rule("value", Text("1")), Sub("client", 'start: value\nvalue: "2"\n')), "12", "11"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("node", "accepted", "refused"), PARTS.values(), ids=PARTS)
+def test_each_part_keeps_its_own_meaning(plain_engine: Engine, node: Node, accepted: str, refused: str) -> None:
+    assert accepts(plain_engine, node, accepted)
+    assert not accepts(plain_engine, node, refused)
 
 
 def test_one_node_used_twice_is_written_once() -> None:
@@ -152,18 +170,6 @@ def test_the_same_tree_gives_the_same_text() -> None:
 
 
 # -- terminals
-
-
-def test_intersection_and_complement_are_lifted_to_terminals(plain_engine: Engine) -> None:
-    node = seq("<", And((Pattern("[a-z]+"), Not(Pattern("(?s:.*)x(?s:.*)")))), ">")
-    assert accepts(plain_engine, node, "<abc>")
-    assert not accepts(plain_engine, node, "<axc>")
-
-
-def test_until_ends_at_the_first_occurrence(plain_engine: Engine) -> None:
-    node = seq(Until("body", Pattern("(?s:.*)"), Text("</p>")), "!")
-    assert accepts(plain_engine, node, 'a < b </ "x"\n</p>!')
-    assert not accepts(plain_engine, node, "a</p>b</p>!")
 
 
 def test_a_rule_is_not_a_lexeme() -> None:
@@ -199,20 +205,6 @@ def test_a_set_of_tokens_is_written_in_ranges() -> None:
         render(Tokens(()))
 
 
-def test_groups_recurse_and_shadow(plain_engine: Engine) -> None:
-    inner = Group("g", Ref("a"), {"a": RuleDef(Text("i"))})
-    outer = Group("g", Ref("a"), {"a": RuleDef(alt(Text("o"), seq("(", Ref("a"), inner, ")")))})
-    assert accepts(plain_engine, outer, "((oi)i)")
-    assert not accepts(plain_engine, outer, "((io)i)")
-
-
-def test_a_shared_group_takes_the_rules_of_the_group_around_it(plain_engine: Engine) -> None:
-    shared = Group("shared", seq("<", Ref("word"), ">"), {})
-    node = seq(*(Group("outer", shared, {"word": RuleDef(Text(word))}) for word in "abcd"))
-    assert accepts(plain_engine, node, "<a><b><c><d>")
-    assert not accepts(plain_engine, node, "<a><a><a><a>")
-
-
 def test_parametric_rules_count(plain_engine: Engine) -> None:
     body = alt(When(EMPTY, "ge([0:4],2)"), seq("a", Ref("more", "incr([0:4])")))
     node = Group("count", Ref("more", "0x0"), {"more": RuleDef(body, parametric=True)})
@@ -226,12 +218,6 @@ def test_a_reference_must_have_a_rule_and_agree_about_its_parameter() -> None:
         render(Group("g", Ref("a"), {"a": RuleDef(Text("x"), parametric=True)}))
     with pytest.raises(GrammarError, match="rule 'a' takes no parameter, but its reference passes one"):
         render(Group("g", Ref("a", "0x0"), {"a": RuleDef(Text("x"))}))
-
-
-def test_sub_grammars_have_name_spaces_of_their_own(plain_engine: Engine) -> None:
-    node = seq(Rule("value", Text("1")), Sub("client", 'start: value\nvalue: "2"\n'))
-    assert accepts(plain_engine, node, "12")
-    assert not accepts(plain_engine, node, "11")
 
 
 def test_empty_parts_vanish(plain_engine: Engine) -> None:

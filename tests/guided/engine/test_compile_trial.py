@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +21,13 @@ from guided.engine.engine import Engine, compile_grammar
 from guided.state.state import GuidanceState
 from special_tokens.errors import LimitExceeded
 from tests.judges.plans import accepts, plan_of
+from tests.made_up.schemas import closed
 
 #: Words of the letter a whose number has all these divisors: the engine looks for the shortest, of 14 billion letters.
 _PRIMES = (101, 103, 107, 109, 113)
 HANGS = "start: A\nA: /a+/ & " + " & ".join(f"/(?:a{{{p}}})*/" for p in _PRIMES)
 PATTERNS = [{"pattern": f"^(?:a{{{p}}})+$"} for p in _PRIMES]
-SCHEMA = {
-    "type": "object",
-    "properties": {"s": {"type": "string", "allOf": PATTERNS}},
-    "required": ["s"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"s": {"type": "string", "allOf": PATTERNS}})
 #: Enough for a grammar of one letter where processors are starved; what hangs takes all of it.
 SECONDS = 2.0
 LIMITS = {"initial_lexer_fuel": 100_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 2_000_000}
@@ -59,26 +57,15 @@ def test_what_takes_too_long_is_ended_and_the_next_grammar_is_compiled(trial: Tr
 
 
 def test_memory_is_bounded_as_time_is() -> None:
-    trial = Trial(seconds=30, size=300 << 20)
-    try:
+    with closing(Trial(seconds=30, size=300 << 20)) as trial:
         with pytest.raises(LimitExceeded, match=r"more than 0.29 GB of memory, one of the limits of a trial"):
             asked(trial, HANGS)
         assert asked(trial, 'start: "a"') is None
-    finally:
-        trial.close()
 
 
 def test_one_helper_serves_many_threads(trial: Trial) -> None:
-    found: list[str | None] = []
-    threads = [
-        threading.Thread(target=lambda i=i: found.append(asked(trial, f'start: "{i}"')))
-        for i in range(8)  # type: ignore[misc]
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [None] * 8
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda i: asked(trial, f'start: "{i}"'), range(8))) == [None] * 8
 
 
 def test_without_a_helper_nothing_costly_is_compiled(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,8 +87,7 @@ class Counted(Trial):
 
 
 def test_what_came_out_is_not_tried_again() -> None:
-    trial = Counted(seconds=SECONDS)
-    try:
+    with closing(Counted(seconds=SECONDS)) as trial:
         for _ in range(3):
             with pytest.raises(LimitExceeded, match="of processor time"):
                 asked(trial, HANGS)
@@ -110,30 +96,20 @@ def test_what_came_out_is_not_tried_again() -> None:
         assert trial.tried == 3
         assert asked(trial, 'start: "a"', 500) is None  # another vocabulary, another answer
         assert trial.tried == 4
-    finally:
-        trial.close()
 
 
 def test_a_request_that_comes_twice_at_once_is_tried_once() -> None:
-    trial = Counted(seconds=SECONDS)
-    limits: list[str] = []
-    ask = lambda: limits.append(trial.verdict(HANGS, vocab_size=400, limits=LIMITS).limit)  # noqa: E731
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with closing(Counted(seconds=SECONDS)) as trial:
+        with ThreadPoolExecutor(4) as threads:
+            asking = [threads.submit(trial.verdict, HANGS, vocab_size=400, limits=LIMITS) for _ in range(4)]
+        limits = [verdict.result().limit for verdict in asking]
         assert trial.tried == 1
         assert len(set(limits)) == 1
         assert "of processor time" in limits[0]
-    finally:
-        trial.close()
 
 
 def test_the_deadline_ends_a_trial_and_its_error_is_kept_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    trial = Counted(seconds=60)
-    try:
+    with closing(Counted(seconds=60)) as trial:
         asked(trial, 'start: "a"')
         with (
             deadline(0.3),
@@ -147,24 +123,17 @@ def test_the_deadline_ends_a_trial_and_its_error_is_kept_for_a_while_only(monkey
         monkeypatch.setattr(time, "monotonic", lambda: now + 31)
         assert trial.cached_verdict(HANGS, vocab_size=400, limits=LIMITS) is None
         assert trial.cached_verdict('start: "a"', vocab_size=400, limits=LIMITS) is not None
-    finally:
-        trial.close()
 
 
 def test_who_has_no_time_left_does_not_wait_for_the_trials_of_others(trial: Trial) -> None:
-    trial._lock.acquire()
-    try:
-        with deadline(0.05), pytest.raises(LimitExceeded, match="other grammars are on trial"):
-            asked(trial, 'start: "a"')
-    finally:
-        trial._lock.release()
+    with trial._lock, deadline(0.05), pytest.raises(LimitExceeded, match="other grammars are on trial"):
+        asked(trial, 'start: "a"')
     assert asked(trial, 'start: "a"') is None
 
 
 def test_a_helper_that_has_grown_is_not_used_again(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
     asked(trial, 'start: "a"')
     first = trial._process
-    assert first is not None
     asked(trial, 'start: "b"')
     assert trial._process is first
     monkeypatch.setattr("guided.engine.compile_trial._LARGE", 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from guided.engine.engine import Engine
 
@@ -16,12 +16,8 @@ def test_data_of_an_engine_is_derived_once(engine: Engine, plain_engine: Engine)
         time.sleep(0.02)  # the other threads ask meanwhile
         return [of.vocab_size]
 
-    found: list[list[int]] = []
-    threads = [threading.Thread(target=lambda: found.append(engine.derived(size))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(engine.derived, [size] * 4))
     assert made == [engine]
     assert all(each is found[0] for each in found)
     assert engine.derived(size) == [engine.vocab_size]

@@ -12,7 +12,7 @@ from llguidance import LLParserLimits
 from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan
 from grammars.values.constraints import Lark, Regex
-from grammars.values.format import Ends, Format, ReasoningFormat
+from grammars.values.format import Ends, Format
 from guided.bitmask import allowed_ids, is_allowed
 from guided.engine import engine as compile
 from guided.engine.engine import Engine
@@ -20,6 +20,7 @@ from guided.rows.sequence import RowSequence
 from guided.state.mask import MaskReader
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
+from tests.judges.plans import MAY_REASON
 
 #: After "3" only an end may follow, which llguidance 1.9.1 does not see: it fails an assertion of its own.
 PANICS = r"""start: NUMBER
@@ -31,10 +32,6 @@ ALONE = r"""start: LOW | HIGH <think>
 LOW: /[0-2][0-9]{0,3}/
 HIGH: /[0-9]{1,9}/ & /3(?:\.5)?/
 """
-
-THINKING = Format(
-    "thinking", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=False), ends=Ends(("<|im_end|>",))
-)
 
 
 @pytest.fixture
@@ -165,7 +162,7 @@ def test_what_is_refused_stays_refused(engine: Engine, plan: Plan) -> None:
 
 def test_a_budget_is_closed_with_a_matcher_compiled_anew(engine: Engine) -> None:
     parts = Parts(response_format=Lark(PANICS), reasoning_effort="minimal")
-    plan = compose(parts, tokens=engine.tokens, format=THINKING)
+    plan = compose(parts, tokens=engine.tokens, format=MAY_REASON)
     judge, state, failed = (GuidanceState(plan, engine) for _ in range(3))
     thought = [*engine.tokenize("<think>\n"), *engine.tokenize("x") * 64]
     answer = [*engine.tokenize("</think>\n\n"), *engine.tokenize("1")]

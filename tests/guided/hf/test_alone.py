@@ -24,8 +24,6 @@ from guided.engine.matcher import RecoveringMatcher
 from guided.hf.drafts.assistant import AssistantDrafts
 from guided.hf.drafts.draft import DraftTrial
 from guided.hf.drafts.lookup import PromptLookup
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from guided.hf.hidden.last_states import LastStates
 from guided.hf.loop.recorder import Recorder
 from guided.hf.masks.cpu import HostLink
@@ -42,18 +40,14 @@ from guided.watchers.watch import SequenceWatcher
 from special_tokens.errors import GuidanceError
 from tests.cases import seeds, slow_where
 from tests.guided.hf.conftest import tiny_model
-from tests.judges.generation import CHATS, SCHEMA
+from tests.judges.generation import CHATS, SCHEMA, GuidedCall
+from tests.made_up.schemas import closed
 
 #: The row in which something is raised.
 ROW = 1
 NUMBERS = {"type": "array", "items": {"type": "integer"}, "minItems": 40}
 DISTINCT = {"type": "array", "items": {"type": "string", "maxLength": 3}, "uniqueItems": True, "minItems": 5}
-TEXTS = {
-    "type": "object",
-    "properties": {"first name": {"type": "string"}, "last name": {"type": "string"}},
-    "required": ["first name", "last name"],
-    "additionalProperties": False,
-}
+TEXTS = closed({"first name": {"type": "string"}, "last name": {"type": "string"}})
 
 
 class PanicException(BaseException):
@@ -306,13 +300,7 @@ def test_in_our_loop(guide: Any, room: Room, seed: int, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("room", [room for room in ROOMS if not room.options and "forced" not in room.name], ids=str)
 def test_step_by_step(guide: Any, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guide.model.generation_config, "use_cache", False)
-    judge = ours(guide, room)
-    error, at = error_of(room, 0)
-    fault = Injection(monkeypatch, room, error, at)
-    found = ours(guide, room)
-    assert fault.num_raised
-    check_neighbours(found, judge)
-    check_failed(found[ROW], judge[ROW], room, error, at)
+    test_in_our_loop(guide, room, 0, monkeypatch)
 
 
 @pytest.mark.parametrize("seed", seeds(6, default=1))
@@ -389,30 +377,21 @@ def test_in_a_completion(guide: Any, room: Room, is_streamed: bool, monkeypatch:
 def test_in_model_generate(
     guide: Any, room: Room, options: dict[str, Any], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plans = plans_of(guide, room)
-    inputs = checked_inputs(guide.context, CHATS, plans)
-    kwargs = generate_kwargs(guide.context, inputs, plans, max_tokens=30)
-
-    def messages() -> list[Message]:
-        output = guide.model.generate(**inputs, do_sample=False, **options, **kwargs)
-        found: list[Message] = read_messages(guide.context, output, inputs, plans)
-        return found
-
-    judge = messages()
+    call = GuidedCall(guide, CHATS, plans_of(guide, room), max_tokens=30)
+    _, judge = call.run(**options)
     error, at = error_of(room, seed)
     number = ROW * options.get("num_return_sequences", 1)
     fault = Injection(monkeypatch, room, error, at, number=number, is_written=room in READING)
     expand = options.get("num_beams", 1)
     if room not in READING:
-        row = inputs.session.rows[ROW * expand]
-        fault.answer = _Watched(row)
-    found = messages()
+        fault.answer = _Watched(call.inputs.session.rows[ROW * expand])
+    _, found = call.run(**options)
     assert fault.num_raised
     check_neighbours(found, judge)
     if not options:  # a search goes on with what has not failed
         check_failed(found[ROW], judge[ROW], room, error, at)
     fault.is_on = False
-    assert messages() == judge
+    assert call.run(**options)[1] == judge
 
 
 class _Watched:
@@ -449,13 +428,10 @@ def test_an_error_of_the_models_forward_passes(guide: Any) -> None:
     def broken(module: Any, args: Any, output: Any) -> Any:
         raise RuntimeError("of the model")
 
-    hook = guide.model.register_forward_hook(broken)
-    try:
+    with guide.model.register_forward_hook(broken):
         for room in (SHARED[0], OURS[1], OURS[4]):
             with pytest.raises(RuntimeError, match="of the model"):
                 ours(guide, room)
-    finally:
-        hook.remove()
 
 
 @pytest.mark.parametrize("room", [room for room in SHARED if room.kind is not StopMatcher], ids=str)
@@ -466,7 +442,6 @@ def test_by_option_a_row_whose_guidance_raises_goes_on(guide: Any, room: Room, m
     found = ours(guide, room, on_error="unconstrained")
     check_neighbours(found, judge)
     message = found[ROW]
-    assert message.error is not None
     assert message.error.__cause__ is error
     assert not message.guidance.applied
     is_applied = room.kind is HostLink or room.name == "allows"  # its token means nothing
@@ -503,17 +478,9 @@ def test_a_row_of_which_a_part_cannot_be_made_fails_alone(
             return ours(guide, room)
         if way == "stream":
             return [[*guide.stream(CHATS[ROW], plan_of(guide, plan), max_tokens=30)][-1].message]
-        plans = plans_of(guide, room)
-        inputs = checked_inputs(guide.context, CHATS, plans)
-        kwargs = generate_kwargs(guide.context, inputs, plans, max_tokens=30)
-        read_messages(guide.context, guide.model.generate(**inputs, do_sample=False, **kwargs), inputs, plans)
-        found: list[Message] = read_messages(
-            guide.context,  # again: the rows begin anew
-            guide.model.generate(**inputs, do_sample=False, **kwargs),
-            inputs,
-            plans,
-        )
-        return found
+        call = GuidedCall(guide, CHATS, plans_of(guide, room), max_tokens=30)
+        call.run()
+        return call.run()[1]  # again: the rows begin anew
 
     judge, real, of_row = messages(), getattr(kind, name), plan_of(guide, plan)
 

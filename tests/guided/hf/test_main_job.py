@@ -13,10 +13,11 @@ import pytest
 
 import guided
 from grammars.reasoning.levels import NATIVE_BUDGETS
-from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.output.message import AnswerEnd
 from guided.output.parser import ContentDelta, ReasoningDelta, ToolCallArguments, ToolCallEnd, ToolCallStart
+from tests.judges.generation import GuidedCall
+from tests.made_up.schemas import closed
 
 
 class Person(pydantic.BaseModel):
@@ -67,12 +68,7 @@ KINDS: list[tuple[Any, Any]] = [
     (bool, bool),
     (list[Literal["a", "b"]], list),
     (
-        {
-            "type": "object",
-            "properties": {"n": {"type": "integer", "maximum": 9}},
-            "required": ["n"],
-            "additionalProperties": False,
-        },
+        closed({"n": {"type": "integer", "maximum": 9}}),
         dict,
     ),
     ({"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": [1, 2]}}}, int),
@@ -166,11 +162,7 @@ def test_a_stream_is_the_message_in_pieces(demo_guide: Any, minimal_budget: None
 
 def test_the_low_level_path_gives_the_messages_of_chat(demo_guide: Any) -> None:
     plan = demo_guide.plan(response_format=Person)
-    inputs = checked_inputs(demo_guide.context, ["Alice is 31."], [plan], describe=True)
-    output = demo_guide.model.generate(
-        **inputs, max_new_tokens=40, do_sample=False, **generate_kwargs(demo_guide.context, inputs, [plan])
-    )
-    low = read_messages(demo_guide.context, output, inputs, [plan])[0]
+    _, (low,) = GuidedCall(demo_guide, ["Alice is 31."], [plan], describe=True).run()
     high = demo_guide.chat("Alice is 31.", plan, temperature=0, max_tokens=40)
     assert low.parsed == high.parsed == Person(name="Alice", age=31)
     assert low.usage == high.usage

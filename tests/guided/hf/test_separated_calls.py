@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 import guided
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from tests.conftest import make_tiny_guide
 from tests.guided.output.test_answer_end import CALL, FORMAT, SEP, TOOLS
+from tests.judges.generation import GuidedCall
 from tests.made_up.scripts import write
 
 END = "<|im_end|>"
@@ -42,10 +41,7 @@ def test_text_and_calls_come_out_of_every_loop(guide: Any, text: str) -> None:
         message = guide.chat(chat, plan=plan, describe=False, max_tokens=200, trace=True)
         stream = guide.stream(chat, plan=plan, describe=False, max_tokens=200)
         shown = "".join(event.text for event in stream if isinstance(event, guided.ContentDelta))
-        inputs = checked_inputs(guide.context, [chat], [plan])
-        guidance = generate_kwargs(guide.context, inputs, [plan])
-        output = guide.model.generate(**inputs, max_new_tokens=200, do_sample=False, **guidance)
-    (read,) = read_messages(guide.context, output, inputs, [plan])
+        _, (read,) = GuidedCall(guide, [chat], [plan]).run(max_new_tokens=200)
     for one in (message, stream.message, read):
         assert said(one) == ANSWERS[text]
         assert list(one.token_ids) == script

@@ -16,7 +16,8 @@ from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.output.message import Message
 from guided.sampling import Sampling
-from special_tokens.errors import PlanError, RequestError
+from special_tokens.errors import RequestError
+from tests.judges.generation import GuidedCall
 
 CHATS = ["tell me a thing", "why is the sky blue?", "x", "count to nine", "zebra", "the end"]
 GREEDY = Sampling(temperature=0)
@@ -26,11 +27,7 @@ GenerateWay = Callable[[Any, list[str], list[RowPlan]], list[Message]]
 
 
 def by_generate(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Message]:
-    inputs = checked_inputs(guide.context, chats, plans)
-    out = guide.model.generate(
-        **inputs, max_new_tokens=MAX, do_sample=False, **generate_kwargs(guide.context, inputs, plans)
-    )
-    return list(read_messages(guide.context, out, inputs, plans))
+    return GuidedCall(guide, chats, plans).run(max_new_tokens=MAX)[1]
 
 
 def by_loop(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Message]:
@@ -53,11 +50,8 @@ WAYS = {"generate": by_generate, "loop": by_loop, "stream": by_stream}
 @contextmanager
 def counted_forwards(model: Any) -> Any:
     calls: list[int] = []
-    hook = model.register_forward_pre_hook(lambda *_: calls.append(1))
-    try:
+    with model.register_forward_pre_hook(lambda *_: calls.append(1)):
         yield calls
-    finally:
-        hook.remove()
 
 
 def free_bytes(guide: Any, chat: str) -> tuple[list[int], bytes]:
@@ -257,17 +251,6 @@ def test_a_row_whose_guidance_failed_and_went_on_still_stops(tiny_guide: Any, mo
     assert message.content == shown(tiny_guide, before)
 
 
-def test_stops_in_the_wrong_place_are_refused(tiny_guide: Any) -> None:
-    with pytest.raises(RequestError, match=r"stop\[0\]: the stop is empty"):
-        tiny_guide.plan(stop="")
-    with pytest.raises(RequestError, match=r"stop\.ids\[0\]: no text can contain token 99999"):
-        tiny_guide.plan(stop=Stops(ids=(99_999,)))
-    with pytest.raises(RequestError, match=r"stop\[1\]: the stop is empty"):
-        tiny_guide.generate(["x"], [Stops(("a", ""))])
-    with pytest.raises(PlanError, match="plans is one plan"):
-        checked_inputs(tiny_guide.context, ["x"], Stops(("a",)))
-
-
 def test_a_row_of_stops_alone_is_checked_like_a_plan(tiny_guide: Any) -> None:
     """An empty pattern was taken for no stops at all, and the row ran on."""
     plans: list[RowPlan] = [Stops(regex="")]
@@ -289,12 +272,7 @@ def test_X4_drafts_stop_where_greedy_stops(tiny_guide: Any) -> None:
         repeated = f"{chat} {shown(tiny_guide, before)}{stop}"  # something to look up
         plan = Stops((stop,))
         (expected,) = by_generate(tiny_guide, [repeated], [plan])
-        inputs = checked_inputs(tiny_guide.context, [repeated], [plan])
-        out = tiny_guide.model.generate(
-            **inputs, max_new_tokens=MAX, do_sample=False, prompt_lookup_num_tokens=5,
-            **generate_kwargs(tiny_guide.context, inputs, [plan]),
-        )  # fmt: skip
-        (message,) = read_messages(tiny_guide.context, out, inputs, [plan])
+        _, (message,) = GuidedCall(tiny_guide, [repeated], [plan]).run(max_new_tokens=MAX, prompt_lookup_num_tokens=5)
         assert message.token_ids == expected.token_ids
         assert (message.content, message.stop_reason) == (expected.content, expected.stop_reason)
 
@@ -304,12 +282,8 @@ def test_X4_beams_end_at_their_stops(tiny_guide: Any, guided_row: bool) -> None:
     chat, stop, _, _ = cases(tiny_guide)[0]
     stops = Stops((stop, "e", "o"))
     plan = tiny_guide.plan(stop=stops) if guided_row else stops
-    inputs = checked_inputs(tiny_guide.context, [chat], [plan])
-    out = tiny_guide.model.generate(
-        **inputs, max_new_tokens=25, do_sample=False, num_beams=3, num_return_sequences=3,
-        **generate_kwargs(tiny_guide.context, inputs, [plan]),
-    )  # fmt: skip
-    messages = read_messages(tiny_guide.context, out, inputs, [plan])
+    beams = {"max_new_tokens": 25, "num_beams": 3, "num_return_sequences": 3}
+    _, messages = GuidedCall(tiny_guide, [chat], [plan]).run(**beams)
     assert len(messages) == 3
     ends = set(tiny_guide.tokens.end_ids)
     for message in messages:

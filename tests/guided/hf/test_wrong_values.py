@@ -71,66 +71,45 @@ def test_a_pad_token_may_be_named_next_to_our_kwargs(tiny_guide: Guide, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("options", "place"),
+    ("call", "place"),
     [
-        ({"schema_policy": "Strict"}, "schema_policy: 'Strict'"),
-        ({"max_tokens": "x"}, "max_tokens: 'x'"),
-        ({"max_tokens": -5}, "max_tokens: -5"),
-        ({"max_tokens": True}, "max_tokens: True"),
-        ({"max_tokens": 2.0}, "max_tokens: 2.0"),
-        ({"parallel_tool_calls": "no"}, "parallel_tool_calls: 'no'"),
-        ({"thinking": "yes"}, "thinking: 'yes'"),
-        ({"stop": 5}, "stop: int is not a stop"),
-        ({"stop": {"strings": ["a"]}}, "stop: dict is not a stop"),
-        ({"tools": test_a_misspelt_on_error_never_frees_a_row}, "tools: function is not a list"),
+        (lambda guide: guide.plan(schema_policy="Strict"), "schema_policy: 'Strict'"),
+        (lambda guide: guide.plan(max_tokens="x"), "max_tokens: 'x'"),
+        (lambda guide: guide.plan(max_tokens=-5), "max_tokens: -5"),
+        (lambda guide: guide.plan(max_tokens=True), "max_tokens: True"),
+        (lambda guide: guide.plan(max_tokens=2.0), "max_tokens: 2.0"),
+        (lambda guide: guide.plan(parallel_tool_calls="no"), "parallel_tool_calls: 'no'"),
+        (lambda guide: guide.plan(thinking="yes"), "thinking: 'yes'"),
+        (lambda guide: guide.plan(stop=5), "stop: int is not a stop"),
+        (lambda guide: guide.plan(stop={"strings": ["a"]}), "stop: dict is not a stop"),
+        (lambda guide: guide.plan(tools=encoded), "tools: function is not a list"),
+        (lambda _: Stops(strings=5), "stop.strings: 5 is not a list"),  # type: ignore[arg-type]
+        (lambda _: Stops(strings={"a": 1}), "stop.strings"),  # type: ignore[arg-type]
+        (lambda _: Stops(include="yes"), "stop.include"),  # type: ignore[arg-type]
+        (lambda _: Stops((3,)), r"stop\[0\]: 3 is not text"),  # type: ignore[arg-type]
+        (lambda _: Stops((["a"],)), r"stop\[0\]: \['a'\] is not text; expected a string"),  # type: ignore[arg-type]
+        (lambda _: Stops(ids=(1, [1])), r"stop.ids\[1\]: \[1\] is not a token id"),  # type: ignore[arg-type]
+        (lambda _: Stops(ids=("7",)), r"stop.ids\[0\]: '7' is not a token id; expected an integer"),  # type: ignore[arg-type]
+        (lambda _: Stops(regex=7), "stop.regex: 7 is not text"),  # type: ignore[arg-type]
+        (lambda _: Sampling(logit_bias=[1]), "logit_bias: list is not a bias"),  # type: ignore[arg-type]
+        (lambda guide: guide.chat(None), "chat: neither of messages and prompt"),
+        (lambda guide: guide.chat(5), "messages: int is not a chat"),
+        (lambda guide: guide.chat([5]), r"messages\[0\]: int is not a message"),
+        (lambda guide: guide.chat(["x"]), r"messages\[0\]: str is not a message"),
+        (lambda guide: guide.chat([{"role": "user", "text": "x"}]), r"messages\[0\]: there is no content"),
+        (lambda guide: guide.chat({"role": "user", "content": "x"}), "messages: dict is not a chat"),
+        (lambda guide: guide.chat("\ud800"), r"messages\[0\]: a lone surrogate is not text"),
     ],
 )
-def test_settings_of_a_plan(tiny_guide: Guide, options: dict[str, Any], place: str) -> None:
+def test_settings_records_and_chats(tiny_guide: Guide, call: Any, place: str) -> None:
     with pytest.raises(RequestError, match=place):
-        tiny_guide.plan(**options)
-
-
-@pytest.mark.parametrize(
-    ("make", "place"),
-    [
-        (lambda: Stops(strings=5), "stop.strings: 5 is not a list"),  # type: ignore[arg-type]
-        (lambda: Stops(strings={"a": 1}), "stop.strings"),  # type: ignore[arg-type]
-        (lambda: Stops(include="yes"), "stop.include"),  # type: ignore[arg-type]
-        (lambda: Stops((3,)), r"stop\[0\]: 3 is not text"),  # type: ignore[arg-type]
-        (lambda: Stops((["a"],)), r"stop\[0\]: \['a'\] is not text; expected a string"),  # type: ignore[arg-type]
-        (lambda: Stops(ids=(1, [1])), r"stop.ids\[1\]: \[1\] is not a token id"),  # type: ignore[arg-type]
-        (lambda: Stops(ids=("7",)), r"stop.ids\[0\]: '7' is not a token id; expected an integer"),  # type: ignore[arg-type]
-        (lambda: Stops(regex=7), "stop.regex: 7 is not text"),  # type: ignore[arg-type]
-        (lambda: Sampling(logit_bias=[1]), "logit_bias: list is not a bias"),  # type: ignore[arg-type]
-    ],
-)
-def test_records(make: Any, place: str) -> None:
-    with pytest.raises(RequestError, match=place):
-        make()
+        call(tiny_guide)
 
 
 def test_one_stop_is_a_list_of_one() -> None:
     assert Stops("abc") == Stops(("abc",)) == Stops(["abc"])  # type: ignore[arg-type]
     assert Stops(ids=5) == Stops(ids=[5])  # type: ignore[arg-type]
     assert hash(Stops(["a", "b"]))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("chat", "place"),
-    [
-        (None, "chat: neither of messages and prompt"),
-        (5, "messages: int is not a chat"),
-        ([5], r"messages\[0\]: int is not a message"),
-        (["x"], r"messages\[0\]: str is not a message"),
-        ([{"role": "user", "text": "x"}], r"messages\[0\]: there is no content"),
-        ({"role": "user", "content": "x"}, "messages: dict is not a chat"),
-        ("\ud800", r"messages\[0\]: a lone surrogate is not text"),
-    ],
-    ids=repr,
-)
-def test_chats(tiny_guide: Guide, chat: Any, place: str) -> None:
-    with pytest.raises(RequestError, match=place):
-        tiny_guide.chat(chat)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +122,10 @@ def test_chats(tiny_guide: Guide, chat: Any, place: str) -> None:
         ({"chats": ["a", "b"], "sampling": [None, Sampling()]}, r"sampling\[0\]: NoneType is not a Sampling"),
         ({"chats": ["a"], "max_tokens": "3"}, "max_tokens: '3'"),
         ({"chats": ["a"], "max_tokens": [3]}, r"max_tokens: \[3\]"),
+        ({"chats": ["a"], "max_tokens": 0}, "max_tokens: 0 is out of range; expected an integer of 1 or more"),
+        ({"chats": ["a", "b"], "seed": [1, 2, 3]}, "seed: 3 values for 2 rows; expected one value, or one per row"),
+        ({"chats": ["a", "b"], "sampling": [Sampling()]}, "sampling: 1 values for 2 rows"),
+        ({"chats": ["a"], "sampling": Sampling(logit_bias={10**6: 1.0})}, "logit_bias: 1000000 is not a token of this"),
     ],
     ids=str,
 )

@@ -10,13 +10,9 @@ import pytest
 
 import guided
 from special_tokens.errors import PlanError
+from tests.made_up.schemas import closed
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"ok": {"type": "boolean"}},
-    "required": ["ok"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"ok": {"type": "boolean"}})
 
 
 def test_the_least_is_enough_and_one_less_is_not(tiny_guide: Any) -> None:

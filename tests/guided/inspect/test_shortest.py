@@ -26,17 +26,11 @@ from guided.state.entry import FRESH, Begin
 from guided.validation.validate import judge, violations
 from special_tokens.errors import LimitExceeded, PlanError, RequestError
 from tests.judges.plans import END, plan_of, walk
+from tests.made_up.schemas import closed
 
 TREE = {
     "$ref": "#/$defs/n",
-    "$defs": {
-        "n": {
-            "type": "object",
-            "properties": {"l": {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]}},
-            "required": ["l"],
-            "additionalProperties": False,
-        }
-    },
+    "$defs": {"n": closed({"l": {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]}})},
 }
 
 #: A schema and the shortest JSON texts that satisfy it.
@@ -98,7 +92,6 @@ def test_arguments_that_must_not_repeat_do_not(engine: Engine) -> None:
 def test_a_text_is_found_without_repeats_that_the_watchers_refuse(engine: Engine, schema: Any) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema))
     held = shortest(plan, engine)
-    assert held is not None
     assert len(json.loads(held)) == 2
     assert walk(plan, engine, held + END, entry="after").is_whole
     tokens = shortest_output(plan, engine, entry="after")
@@ -161,7 +154,6 @@ def test_a_long_shortest_output_is_found_in_few_masks(engine: Engine) -> None:
 def test_the_plan_knows_a_text_of_what_the_engine_compiles_as_it_is(engine: Engine, schema: Any) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema))
     text = shortest(plan, engine)
-    assert text is not None
     assert walk(plan, engine, text + END).is_whole, text
     assert all(verdict.is_valid is not False for verdict in judge(schema, json.loads(text)))
 
@@ -279,19 +271,16 @@ DIFFERENT: list[tuple[Any, int]] = [
 
 
 #: Its shortest answer takes a search in several ways.
-INTRICATE = {
-    "type": "object",
-    "properties": {
+INTRICATE = closed(
+    {
         "kind": {
             "type": "array",
             "minItems": 2,
             "items": {**PAIR, "minItems": 3, "items": {"minLength": 9, "type": "string"}},
         },
         "names": {"type": "array", "items": {"type": "string", "pattern": "^[a-f]{3}(-[0-9]{12})?$"}, "minItems": 3},
-    },
-    "required": ["kind", "names"],
-    "additionalProperties": False,
-}
+    }
+)
 
 
 def test_a_busy_machine_finds_the_same(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +317,6 @@ def test_a_search_ends_after_so_many_places(engine: Engine) -> None:
 def test_keys_and_items_that_must_differ_do(engine: Engine, schema: Any, size: int) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema))
     held = shortest(plan, engine)
-    assert held is not None
     assert min_tokens(plan, engine, entry="after") <= size
     assert walk(plan, engine, held + END, entry="after").is_whole
     assert all(verdict.is_valid for verdict in judge(schema, json.loads(held)))
@@ -352,7 +340,6 @@ def test_a_listed_key_that_a_pattern_asks_more_of_as_well(engine: Engine) -> Non
     }
     plan = plan_of(engine, response_format=JsonSchema(schema))
     held = shortest(plan, engine)
-    assert held is not None
     assert violations(schema, json.loads(held)) == ()
 
 
@@ -367,7 +354,6 @@ def test_a_listed_key_that_a_pattern_asks_more_of_as_well(engine: Engine) -> Non
 def test_the_text_of_a_regex_with_look_ahead_is_known(engine: Engine, pattern: str, size: int) -> None:
     plan = plan_of(engine, response_format=Regex(pattern), thinking=False)
     text = shortest(plan, engine)
-    assert text is not None
     assert re.fullmatch(pattern, text)
     assert len(text) == size
     assert min_tokens(plan, engine) <= size + 6

@@ -40,7 +40,6 @@ def held(engine: Engine, schema: Any) -> str:
     """The text that the plan holds, which is legal, and which both validators find valid."""
     plan = plan_of(engine, response_format=JsonSchema(schema))
     text = shortest(plan, engine)
-    assert text is not None
     assert walk(plan, engine, text + END, entry="after").is_whole, text
     assert all(verdict.is_valid is not False for verdict in judge(schema, json.loads(text))), text
     return text

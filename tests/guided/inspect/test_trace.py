@@ -25,13 +25,9 @@ from guided.sampling import Sampling
 from guided.state.entry import FRESH
 from special_tokens.errors import RequestError
 from tests.guided.stops.test_scope import TOOLS, plan_of
+from tests.made_up.schemas import closed
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}},
-    "required": ["name", "age"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"name": {"type": "string", "maxLength": 20}, "age": {"type": "integer"}})
 
 
 class Page(HTMLParser):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +28,7 @@ from tests.guided.output.test_parser import TOOLS, plan_of, tokens_of
 from tests.judges.plans import END
 from tests.made_up.call_templates import DELIMITED, JSON_VALUES, NUMBERED, SPELLED, TYPED
 from tests.made_up.wire_forms import FORMS
+from tests.shared_templates import shared_inference, template_names
 
 MADE_UP = {
     f"{group}: {name}": template
@@ -106,20 +105,10 @@ def engine_text(engine: Engine, ids: Sequence[int]) -> str:
     return b"".join(map(engine.token_bytes, ids)).decode("utf-8", "replace")
 
 
-def names() -> list[str]:
-    folder = (
-        Path(os.environ.get("GUIDED_SHARED", Path(__file__).resolve().parents[4] / "shared")) / "data" / "templates"
-    )
-    return sorted(path.stem for path in folder.glob("*.jinja")) or ["absent"]
-
-
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("name", names())
-def test_no_prefix_of_an_answer_of_a_family_leaks_markup(shared: Path, name: str, step: int) -> None:
-    path = shared / "data" / "templates" / f"{name}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    inference, _ = inference_of_template(path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", template_names())
+def test_no_prefix_of_an_answer_of_a_family_leaks_markup(name: str, step: int) -> None:
+    inference = shared_inference(name)
     assert list(leaks(inference, step))[:3] == []
     assert list(leaks(inference, 5 * step, as_text=True))[:3] == []
 
@@ -127,11 +116,9 @@ def test_no_prefix_of_an_answer_of_a_family_leaks_markup(shared: Path, name: str
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_no_prefix_of_an_answer_leaks_markup_with_the_real_tokenizer(
-    shared: Path, real_engine: Callable[[str], Engine], name: str
+    real_engine: Callable[[str], Engine], name: str
 ) -> None:
-    path = shared / "data" / "templates" / f"{name}.jinja"
-    inference, _ = inference_of_template(path.read_text(encoding="utf-8"))
-    assert list(leaks(inference, 1, engine=real_engine(REAL[name])))[:3] == []
+    assert list(leaks(shared_inference(name), 1, engine=real_engine(REAL[name])))[:3] == []
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from grammars.compose.compose import Parts, compose
 from grammars.formats.check import TYPED_TOOLS
-from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import engine_for
-from tests.guided.output.test_cut_answers import names, read
+from tests.guided.output.test_cut_answers import read
+from tests.shared_templates import shared_inference, template_names
 
 
 def _inline(text: str) -> str:
@@ -40,12 +39,9 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", names())
-def test_calls_in_other_spellings_are_read(shared: Path, name: str) -> None:
-    path = shared / "data" / "templates" / f"{name}.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    inference, _ = inference_of_template(path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", template_names())
+def test_calls_in_other_spellings_are_read(name: str) -> None:
+    inference = shared_inference(name)
     engine = engine_for(inference.format)
     for golden in inference.golden_texts:
         thinking = True if golden.reasoning else None

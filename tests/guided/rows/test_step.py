@@ -14,11 +14,12 @@ import pytest
 from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan, Stops
 from grammars.values.constraints import Regex
-from grammars.values.format import Ends, Format, ReasoningFormat
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.rows.sequence import RowSequence
 from guided.tracking.regions import RegionMap
+from tests.judges.plans import MAY_REASON
+from tests.made_up.schemas import closed
 from tests.test_architecture import circle_in
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,19 +28,11 @@ OURS = tuple(str(ROOT / package) for package in ("guided", "grammars", "special_
 #: The modules of a plain row's step; `guided/engine/matcher.py` joins them only where a matcher has failed.
 STEP = {"rows/sequence.py", "state/state.py", "state/mask.py", "tracking/commit_log.py"}
 
-THINKING = Format(
-    "thinking", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=False), ends=Ends(("<|im_end|>",))
-)
-OBJECT = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "on": {"type": "boolean"}},
-    "required": ["name", "on"],
-    "additionalProperties": False,
-}
+OBJECT = closed({"name": {"type": "string"}, "on": {"type": "boolean"}})
 
 
 def plan_of(engine: Engine, *, stops: Stops = Stops(), **parts: Any) -> Plan:  # noqa: B008
-    return replace(compose(Parts(**parts), tokens=engine.tokens, format=THINKING), stops=stops)
+    return replace(compose(Parts(**parts), tokens=engine.tokens, format=MAY_REASON), stops=stops)
 
 
 def calls_of(act: Callable[[], object]) -> set[tuple[str, str]]:

@@ -44,7 +44,6 @@ def written(row: RowSequence, chance: random.Random, most: int) -> list[int]:
     tokens: list[int] = []
     while not row.is_done and len(tokens) < most:
         mask = row.token_mask()
-        assert mask is not None
         tokens.append(next(drawn(allowed_ids(mask.words), row.state.engine, chance)))
         row.extend(tokens[-1:])
     return tokens

@@ -17,6 +17,7 @@ from guided.serve.app import create_app
 from guided.serve.server import Uvicorn
 from guided.serve.service import Service
 from guided.serve.settings import Settings
+from tests.cases import wait_until
 from tests.conftest import PATIENT
 from tests.guided.hf.conftest import tiny_guide
 
@@ -39,10 +40,8 @@ class Live:
 
     def wait_for_rest(self, seconds: float = 20.0) -> None:
         """Wait until no request lives and no row is in the engine."""
-        until = time.monotonic() + seconds
-        while self.service.num_live or self.service.engine.num_rows or self.service.engine.num_waiting:
-            assert time.monotonic() < until, "rows are left"
-            time.sleep(0.01)
+        service, engine = self.service, self.service.engine
+        wait_until(lambda: not (service.num_live or engine.num_rows or engine.num_waiting), seconds)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -210,16 +210,8 @@ def test_request_ids_are_echoed_or_replaced(live: Live, given: str, is_echoed: b
 
 def test_the_same_body_twice_at_once(live: Live) -> None:
     body = {**ASK, "max_tokens": 30, "temperature": 1.0, "seed": 4}
-    answers: list[Any] = [None, None]
-
-    def ask(i: int) -> None:
-        answers[i] = live.post(CHAT, body).json()
-
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as threads:
+        answers = [answer.json() for answer in threads.map(live.post, [CHAT] * 2, [body] * 2)]
     assert answers[0]["choices"] == answers[1]["choices"]
     assert answers[0]["id"] != answers[1]["id"]
 

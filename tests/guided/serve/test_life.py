@@ -17,6 +17,7 @@ import pytest
 
 from guided.serve.engine import MOST_RESTARTS, Waiting
 from guided.state.state import GuidanceState
+from tests.cases import wait_until
 from tests.guided.serve.conftest import Live, serving
 
 CHAT = "/v1/chat/completions"
@@ -51,13 +52,6 @@ def received(raw: socket.socket, end: bytes) -> bytes:
         assert part, text
         text += part
     return text
-
-
-def wait_until(condition: Any, seconds: float = 20.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.005)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -57,15 +57,8 @@ def test_a_turn_computes_what_is_new_and_usage_says_so(tiny_guide: Any, piece: i
 
 def test_equal_prompts_that_arrive_together_are_computed_once(tiny_guide: Any) -> None:
     body = {"messages": [{"role": "user", "content": "All the same words. " * 20}], "max_tokens": 4, "temperature": 0}
-    usages: list[Any] = []
-    with serving(guided.Guide(tiny_guide.model, tiny_guide.tokenizer)) as live:
-        threads = [
-            threading.Thread(target=lambda: usages.append(live.post(CHAT, body).json()["usage"])) for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    with serving(guided.Guide(tiny_guide.model, tiny_guide.tokenizer)) as live, ThreadPoolExecutor(4) as threads:
+        usages = [answer.json()["usage"] for answer in threads.map(live.post, [CHAT] * 4, [body] * 4)]
     new = sorted(one["prompt_tokens"] - one["prompt_tokens_details"]["cached_tokens"] for one in usages)
     assert new[-1] == usages[0]["prompt_tokens"]
     assert new[-2] <= 2

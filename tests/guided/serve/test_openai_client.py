@@ -10,16 +10,12 @@ import pytest
 from pydantic import BaseModel
 
 from tests.guided.serve.conftest import Live
+from tests.made_up.schemas import closed
 
 openai = pytest.importorskip("openai", reason="needs the package openai, whose client is the judge")
 
 USER: Any = [{"role": "user", "content": "Say it."}]
-PARAMETERS = {
-    "type": "object",
-    "properties": {"x": {"enum": ["a", "b"]}},
-    "required": ["x"],
-    "additionalProperties": False,
-}
+PARAMETERS = closed({"x": {"enum": ["a", "b"]}})
 TOOL: Any = {"type": "function", "function": {"name": "look", "parameters": PARAMETERS, "strict": True}}
 CUSTOM: Any = {"type": "custom", "custom": {"name": "shout", "description": "Says a word."}}
 FLAT: Any = {"type": "function", "name": "look", "parameters": PARAMETERS, "strict": True}

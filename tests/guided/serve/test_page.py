@@ -76,7 +76,6 @@ def test_the_page_forbids_whatever_comes_from_elsewhere(live: Live) -> None:
 
 def test_the_page_offers_the_levels_of_effort() -> None:
     select = re.search(r'<select id="effort">(.*?)</select>', page(), re.DOTALL)
-    assert select is not None
     assert re.findall(r"<option>(\w+)", select[1]) == list(LEVELS)
 
 
@@ -221,7 +220,6 @@ def test_a_trace_is_that_of_the_answer(live: Live, tiny_guide: Any, is_streamed:
     else:
         trace = answer.json()["trace"]
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', trace, re.DOTALL)
-    assert data is not None
     known = tiny_guide.complete({**asked, "logprobs": True})["choices"][0]["logprobs"]["content"]
     shown = [token[6] for token in json.loads(data[1])["tokens"]]  # probabilities, with 5 digits
     assert shown == [pytest.approx(math.exp(token["logprob"]), abs=1e-5) for token in known]

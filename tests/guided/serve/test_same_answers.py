@@ -11,23 +11,13 @@ import pytest
 
 import guided
 from guided.hf.loop.loop_row import LoopRow
+from tests.guided.hf.api.test_openai import TOOL
 from tests.guided.serve.conftest import Live, serving
+from tests.made_up.schemas import closed
 
 USER = [{"role": "user", "content": "Say it."}]
 OTHER = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Write about the sea and the sky."}]
-SCHEMA = {
-    "type": "object",
-    "properties": {"ok": {"type": "boolean"}, "name": {"type": "string", "maxLength": 12}},
-    "required": ["ok", "name"],
-    "additionalProperties": False,
-}
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "look",
-        "parameters": {"type": "object", "properties": {"x": {"enum": ["a", "b"]}}, "required": ["x"]},
-    },
-}
+SCHEMA = closed({"ok": {"type": "boolean"}, "name": {"type": "string", "maxLength": 12}})
 FORMAT = {"response_format": {"type": "json_schema", "json_schema": {"name": "o", "schema": SCHEMA}}}
 KINDS: tuple[dict[str, Any], ...] = (
     FORMAT,

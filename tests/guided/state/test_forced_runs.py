@@ -12,16 +12,14 @@ import pytest
 from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan
 from grammars.values.constraints import Choice, JsonSchema, Lark, Regex
-from grammars.values.format import Ends, Format, ReasoningFormat
+from grammars.values.format import Ends, Format
 from guided.bitmask import allowed_ids, num_words
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from guided.watchers.watch import SequenceWatcher
-from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
+from tests.conftest import small_engine
+from tests.judges.plans import MAY_REASON
 
-THINKING = Format(
-    "thinking", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=False), ends=Ends(("<|im_end|>",))
-)
 _KEYS = {"type": "object", "additionalProperties": False, "required": ["the_first_key", "kind", "é日"]}
 FORMATS: list[Any] = [
     JsonSchema(
@@ -43,7 +41,7 @@ FORMATS: list[Any] = [
 
 
 def plan_of(engine: Engine, response_format: Any, **parts: Any) -> Plan:
-    return compose(Parts(response_format=response_format, **parts), tokens=engine.tokens, format=THINKING)
+    return compose(Parts(response_format=response_format, **parts), tokens=engine.tokens, format=MAY_REASON)
 
 
 class MaskJudge:
@@ -151,8 +149,7 @@ class Counting:
 
 def test_a_long_constant_is_worked_out_once() -> None:
     """For each token of it the engine would work out all the rest."""
-    text = small_tokenizer(MARKERS, special=("<|im_end|>",))
-    engine = Engine(text, small_tokens(text))  # which has not learnt of any token yet that nothing is forced after it
+    engine = small_engine(special=("<|im_end|>",))  # it has not learnt of any token that nothing is forced after it
     state = GuidanceState(plan_of(engine, Regex("(a|b)" + "constant " * 200 + "[xy]")), engine)
     matcher = state._matcher.current = Counting(state._matcher.current)
     state.commit(np.int64(engine.tokenize("a")[0]))  # what an argmax gives
@@ -166,8 +163,7 @@ def test_a_long_constant_is_worked_out_once() -> None:
 
 def test_a_watched_constant_is_worked_out_once_where_it_repeats_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Inside the run the watcher is not asked: one reading of the whole run has shown that it repeats nothing."""
-    text = small_tokenizer(MARKERS, special=("<|im_end|>",))
-    engine = Engine(text, small_tokens(text))
+    engine = small_engine(special=("<|im_end|>",))
     name = "constant" * 50
     schema = {"type": "object", "properties": {name: {"const": name}}, "required": [name]}
     state = GuidanceState(plan_of(engine, JsonSchema(schema)), engine)

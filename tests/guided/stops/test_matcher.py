@@ -86,7 +86,6 @@ def test_X2_every_stop_is_seen_on_its_very_token(text: str, strings: list[str], 
         if expected is None or read < expected[1]:
             assert hit is None
             continue
-        assert hit is not None
         assert hit.num_tokens == n
         assert as_bytes(pieces, hit.before, hit.before_bytes) == data[: expected[0]]
         assert as_bytes(pieces, hit.until, hit.until_bytes) == data[: expected[1]]
@@ -165,7 +164,6 @@ def test_X2_a_stop_longer_than_any_window() -> None:
     matcher, tokens, _ = matcher_of(Stops((stop,)), pieces)
     hit = matcher.feed(tokens)
     at = data.find(stop.encode())
-    assert hit is not None
     assert as_bytes(pieces, hit.before, hit.before_bytes) == data[:at]
 
 
@@ -202,7 +200,6 @@ def test_a_pattern_stops_at_its_earliest_match(source: str, text: str, places: l
     if expected is None:
         assert hit is None
         return
-    assert hit is not None
     assert hit.reason == source
     assert as_bytes(pieces, hit.before, hit.before_bytes).decode() == text[: expected[0]]
     assert as_bytes(pieces, hit.until, hit.until_bytes).decode() == text[: expected[1]]
@@ -242,7 +239,6 @@ def test_a_pattern_is_found_next_to_broken_characters(source: str, pieces: list[
     if hit is None:  # a last character that more bytes could complete is not read yet
         assert expected is None or (expected[1] == len(text) and _is_open(data[places[-2] :]))
         return
-    assert expected is not None
     assert len(as_bytes(pieces, hit.before, hit.before_bytes)) == places[expected[0]]
     assert len(as_bytes(pieces, hit.until, hit.until_bytes)) == places[expected[1]]
 
@@ -314,5 +310,4 @@ def test_a_special_token_counts_as_its_text(engine: Engine) -> None:
     tokens = [*engine.tokenize("Hi."), start, *engine.tokenize("user x")]
     matcher = StopMatcher(CompiledStops(Stops(("<|im_start|>user",)), engine))
     hit = matcher.feed(tokens)
-    assert hit is not None
     assert hit.before == len(engine.tokenize("Hi."))

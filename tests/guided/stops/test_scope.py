@@ -12,20 +12,13 @@ from hypothesis import strategies as st
 
 from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan, Stops
-from grammars.values.format import Ends, Format, ReasoningFormat, ToolCallFormat
 from guided.engine.engine import Engine
 from guided.rows.answer import read_answer
 from guided.rows.reader import parser_of
 from guided.stops.compiled import CompiledStops
 from guided.stops.matcher import StopMatcher
+from tests.guided.output.test_parser import FORMAT
 
-TAGS = ToolCallFormat(
-    "json_in_tags", call_start="<tool_call>\n", call_end="\n</tool_call>", between="\n", gap="\n",
-    options=(("args_key", "arguments"), ("name_key", "name")),
-)  # fmt: skip
-FORMAT = Format(
-    "tags", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=True), tool_calls=TAGS, ends=Ends(("<|im_end|>",))
-)
 TOOLS: list[dict[str, Any]] = [{"name": "now", "parameters": {"type": "object", "properties": {}}}]
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}

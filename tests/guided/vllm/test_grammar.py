@@ -103,13 +103,11 @@ def test_masks_and_the_end_are_the_rows(engine: Engine, regex: Plan) -> None:
     while not row.is_done:
         allowed = mask_of(grammar, engine)
         mask = row.token_mask()
-        assert mask is not None
         assert allowed == allowed_ids(mask.words)
         assert request.take(grammar, allowed[:1])
         row.extend(allowed[:1])
     assert not grammar.is_terminated()  # vLLM would allow everything
     report = read_report(request.stop_reason)
-    assert report is not None
     assert (report.error, report.guidance.applied) == (None, True)
 
 
@@ -153,7 +151,6 @@ def test_a_token_that_is_refused_ends_the_row(engine: Engine, regex: Plan) -> No
     z = engine.tokens.facts.lookup("z")
     assert not request.take(grammar, [z])
     report = read_report(request.stop_reason)
-    assert report is not None
     assert isinstance(report.error, TokenRefused)
 
 
@@ -176,7 +173,6 @@ def test_nothing_raises_and_the_row_fails_at_its_next_token(
     assert set(mask_of(grammar, engine)) == set(regex.end_ids())
     assert not request.take(grammar, mask_of(grammar, engine)[:1])
     report = read_report(request.stop_reason)
-    assert report is not None
     assert isinstance(report.error, GuidanceError)
     assert error.__name__ in str(report.error)
     assert "row 2" in str(report.error)
@@ -193,7 +189,6 @@ def test_the_error_of_a_choice_names_its_row(
     monkeypatch.setattr(GuidanceState, "token_mask", broken)
     assert not request.take(grammar, mask_of(grammar, engine)[:1])
     report = read_report(request.stop_reason)
-    assert report is not None
     assert f"row {number};" in str(report.error)
 
 
@@ -208,7 +203,6 @@ def test_no_memory_for_a_row_ends_the_row(
     request, grammar = made(engine, regex)
     assert not request.take(grammar, mask_of(grammar, engine)[:1])
     report = read_report(request.stop_reason)
-    assert report is not None
     assert error.__name__ in str(report.error)
 
 
@@ -217,7 +211,6 @@ def test_a_row_that_cannot_be_made_fails_with_its_reason(engine: Engine, regex: 
     assert grammar.validate_tokens([1]) == []
     assert not request.take(grammar, mask_of(grammar, engine)[:1])
     report = read_report(request.stop_reason)
-    assert report is not None
     assert isinstance(report.error, RequestError)
     assert report.error.place == "max_tokens"
 
@@ -227,7 +220,6 @@ def test_the_budget_is_kept_and_reported(engine: Engine) -> None:
     request, grammar = made(engine, plan, max_tokens=6)
     assert written(engine, request, grammar).endswith(b'"')
     report = read_report(request.stop_reason)
-    assert report is not None
     assert report.marks.begun is not None
 
 

@@ -17,13 +17,14 @@ from grammars.values.constraints import JsonSchema
 from grammars.values.format import Ends, Format
 from grammars.values.tool import Call, Tool
 from grammars.values.watchers import UniqueWatch
-from guided.bitmask import allowed_ids, is_allowed
+from guided.bitmask import is_allowed
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from special_tokens.errors import SchemaError, TokenRefused, ToolError
+from tests.conftest import small_engine
+from tests.guided.watchers.test_value_watch import steps
 from tests.judges.plans import END, plan_of, walk, write_to_the_end
 from tests.made_up import wire_forms
-from tests.made_up.tokenizers import small_tokenizer, small_tokens
 
 UNIQUE = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
 FREE = {"type": "object", "additionalProperties": {"type": "number"}}
@@ -47,8 +48,7 @@ WATCHED = [
 
 @pytest.fixture(scope="module")
 def wire_engine() -> Engine:
-    text = small_tokenizer(wire_forms.MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
-    return Engine(text, small_tokens(text))
+    return small_engine(wire_forms.MARKERS)
 
 
 def plan_for(engine: Engine, form: str, **parts: Any) -> Plan:
@@ -195,13 +195,7 @@ def test_a_table_that_leads_nowhere_is_refused(wire_engine: Engine) -> None:
         decode_plan(encode_plan(broken))
 
 
-def steps(state: GuidanceState, rng: random.Random, count: int) -> None:
-    for _ in range(count):
-        if state.is_stopped:
-            return
-        ids = allowed_ids(state.mask())
-        close = [i for i in ids if state.engine.token_bytes(i) in (b'"', b", ", b"a")]
-        state.commit([rng.choice(close if close and rng.random() < 0.6 else ids)])
+CLOSERS = (b'"', b", ", b"a")
 
 
 @settings(max_examples=30)
@@ -212,9 +206,9 @@ def test_undoing_and_copying_are_exact_in_calls(wire_engine: Engine, seed: int, 
     state = GuidanceState(plan, wire_engine)
     opening = wire_engine.tokenize(rendered(form, FIRST))
     state.commit(opening[: rng.randrange(len(opening))])
-    steps(state, rng, 30)
+    steps(state, rng, 30, CLOSERS)
     twin = state.fork()
-    steps(twin, rng, 10)
+    steps(twin, rng, 10, CLOSERS)
     state.rollback(min(back, state.num_tokens))
     for one in (state, twin):
         fresh = GuidanceState(plan, wire_engine)

@@ -27,10 +27,8 @@ from guided.watchers import direct_duplicates
 from guided.watchers.lookahead_duplicates import LookaheadDuplicates
 from special_tokens.errors import SchemaError
 from tests.cases import costly
+from tests.conftest import small_engine
 from tests.judges.plans import END, plan_of
-from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
-
-_SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 
 
 def keys(pattern: str, values: Any = None) -> dict[str, Any]:
@@ -40,12 +38,6 @@ def keys(pattern: str, values: Any = None) -> dict[str, Any]:
         "patternProperties": {pattern: values or {"type": "integer"}},
         "additionalProperties": False,
     }
-
-
-@pytest.fixture(scope="module")
-def byte_tokens() -> Engine:
-    text = small_tokenizer(MARKERS, words=(), special=_SPECIAL)
-    return Engine(text, small_tokens(text))
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +64,10 @@ def long_tokens() -> Engine:
             '}, "\\',
         ),
     ]
-    text = small_tokenizer(MARKERS, words=words, special=_SPECIAL)
-    return Engine(text, small_tokens(text))
+    return small_engine(words=words)
 
 
-ENGINES = ["engine", "byte_tokens", "long_tokens"]
+ENGINES = ["engine", "byte_engine", "long_tokens"]
 
 
 def start(engine: Engine, schema: Any) -> GuidanceState:
@@ -219,10 +210,10 @@ NESTED = (
 
 
 def test_only_a_mask_that_may_end_a_written_key_is_restricted(
-    monkeypatch: pytest.MonkeyPatch, byte_tokens: Engine
+    monkeypatch: pytest.MonkeyPatch, byte_engine: Engine
 ) -> None:
     """The one place is that after `"name` of the last key; no token has to be scanned."""
-    num_masks, *found = work(monkeypatch, byte_tokens, FREE, NESTED)
+    num_masks, *found = work(monkeypatch, byte_engine, FREE, NESTED)
     assert num_masks == len(NESTED)
     assert found == [1, 0]
 

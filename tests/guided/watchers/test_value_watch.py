@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,8 +18,10 @@ from guided.bitmask import allowed_ids, is_allowed
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from special_tokens.errors import TokenRefused
+from tests.conftest import small_engine
 from tests.judges.plans import plan_of, walk
 from tests.judges.schema_laws import byte_judge
+from tests.made_up.schemas import closed
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
@@ -29,13 +32,6 @@ LONG = {"type": "array", "items": {"type": "string", "maxLength": 60}, "uniqueIt
 FREE = {"type": "object", "additionalProperties": {"type": "integer"}}
 INTEGERS = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
 DEEP = {"type": "object", "properties": {"x": {"type": "array", "items": STRINGS}}, "additionalProperties": False}
-
-
-@pytest.fixture(scope="module")
-def byte_tokens() -> Engine:
-    """Every byte is a token and nothing else but the markers."""
-    text = small_tokenizer(MARKERS, words=(), special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
-    return Engine(text, small_tokens(text))
 
 
 def start(engine: Engine, schema: Any, entry: str = "after") -> GuidanceState:
@@ -51,7 +47,7 @@ def accepts(engine: Engine, schema: Any, text: str) -> bool:
     return state.is_accepting
 
 
-@pytest.mark.parametrize("tokens", ["engine", "byte_tokens"])
+@pytest.mark.parametrize("tokens", ["engine", "byte_engine"])
 @pytest.mark.parametrize(
     ("schema", "text", "accepted"),
     [
@@ -112,28 +108,23 @@ def test_the_plan_says_what_must_be_watched_and_the_report_says_that_it_is(engin
     assert (row.outcome, row.reason) == ("exact", "watched while it is written")
 
 
-def test_digits_end(byte_tokens: Engine) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"n": {"type": "integer"}},
-        "required": ["n"],
-        "additionalProperties": False,
-    }
-    state = start(byte_tokens, schema)
-    state.commit(byte_tokens.tokenize('{"n": '))
-    one = byte_tokens.tokenize("1")
+def test_digits_end(byte_engine: Engine) -> None:
+    schema = closed({"n": {"type": "integer"}})
+    state = start(byte_engine, schema)
+    state.commit(byte_engine.tokenize('{"n": '))
+    one = byte_engine.tokenize("1")
     written = 0
     while is_allowed(state.mask(), one[0]):
         state.commit(one)
         written += 1
         assert written <= 64
     assert written == 64
-    assert allowed_ids(state.mask()) == byte_tokens.tokenize("}")
+    assert allowed_ids(state.mask()) == byte_engine.tokenize("}")
 
 
-def test_a_string_full_of_digits_is_no_number(byte_tokens: Engine) -> None:
+def test_a_string_full_of_digits_is_no_number(byte_engine: Engine) -> None:
     assert accepts(
-        byte_tokens, {"type": "object", "additionalProperties": {"type": "string"}}, '{"a": "%s"}' % ("7" * 90)
+        byte_engine, {"type": "object", "additionalProperties": {"type": "string"}}, '{"a": "%s"}' % ("7" * 90)
     )
 
 
@@ -161,11 +152,10 @@ def digit_tokens() -> Engine:
         "e-9999",
         "e300",
     ]
-    text = small_tokenizer(MARKERS, words=words, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
-    return Engine(text, small_tokens(text))
+    return small_engine(words=words)
 
 
-@pytest.mark.parametrize("tokens", ["digit_tokens", "engine", "byte_tokens"])
+@pytest.mark.parametrize("tokens", ["digit_tokens", "engine", "byte_engine"])
 @pytest.mark.parametrize("schema", range(3))
 @pytest.mark.parametrize(
     ("number", "accepted"),
@@ -204,7 +194,7 @@ def test_no_number_is_beyond_a_double(
     assert accepts(request.getfixturevalue(tokens), NUMBER_SCHEMAS[schema], f"[{number}]") is accepted
 
 
-@pytest.mark.parametrize("tokens", ["engine", "byte_tokens", "digit_tokens", "plain_engine"])
+@pytest.mark.parametrize("tokens", ["engine", "byte_engine", "digit_tokens", "plain_engine"])
 @pytest.mark.parametrize(
     "schema",
     [
@@ -235,7 +225,7 @@ def test_a_number_by_itself_has_as_few_digits_as_others(
         assert not accepts(engine, schema, text), text[:20]
 
 
-@pytest.mark.parametrize("tokens", ["engine", "byte_tokens", "digit_tokens"])
+@pytest.mark.parametrize("tokens", ["engine", "byte_engine", "digit_tokens"])
 @pytest.mark.parametrize("digit", "059")
 @pytest.mark.parametrize("wrap", [False, True])
 def test_zeros_that_wait_for_another_digit_end_in_time(
@@ -313,7 +303,7 @@ ANYWHERE = [
 
 @pytest.mark.parametrize(("schema", "around"), ANYWHERE, ids=[json.dumps(schema) for schema, _ in ANYWHERE])
 def test_no_key_twice_and_no_endless_number_where_a_schema_allows_any_value(
-    byte_tokens: Engine, schema: Any, around: str
+    byte_engine: Engine, schema: Any, around: str
 ) -> None:
     for value in (
         '{"a": 1, "a": 2}',
@@ -322,9 +312,9 @@ def test_no_key_twice_and_no_endless_number_where_a_schema_allows_any_value(
         "-0." + "1" * 65,
         '[{"a": 1, "\\u0061": 2}]',
     ):
-        assert not accepts(byte_tokens, schema, around.replace("*", value))
+        assert not accepts(byte_engine, schema, around.replace("*", value))
     for value in ('{"a": 1, "b": 2}', '[{"a": {"b": 1}, "b": 1}]', "1" * 64, "-0." + "1" * 64):
-        assert accepts(byte_tokens, schema, around.replace("*", value))
+        assert accepts(byte_engine, schema, around.replace("*", value))
 
 
 @pytest.mark.parametrize(
@@ -348,26 +338,26 @@ def test_the_report_says_how_far_numbers_go(engine: Engine) -> None:
         assert any(row.outcome == "narrowed" and "below 1.8e308" in row.reason for row in rows)
 
 
-def test_committing_what_a_watcher_took_out_is_refused(byte_tokens: Engine) -> None:
-    state = start(byte_tokens, STRINGS)
-    state.commit(byte_tokens.tokenize('["a", "a'))
-    quote = byte_tokens.tokenize('"')
+def test_committing_what_a_watcher_took_out_is_refused(byte_engine: Engine) -> None:
+    state = start(byte_engine, STRINGS)
+    state.commit(byte_engine.tokenize('["a", "a'))
+    quote = byte_engine.tokenize('"')
     assert state.validate(quote) == 0
     with pytest.raises(TokenRefused, match="second time"):
         state.commit(quote)
-    assert state.validate(byte_tokens.tokenize('a", "b"]')) == 8
-    state.commit(byte_tokens.tokenize('a", "b"]'))
+    assert state.validate(byte_engine.tokenize('a", "b"]')) == 8
+    state.commit(byte_engine.tokenize('a", "b"]'))
     assert state.is_accepting
 
 
-def test_a_repeat_stays_legal_where_nothing_else_is_left(byte_tokens: Engine) -> None:
+def test_a_repeat_stays_legal_where_nothing_else_is_left(byte_engine: Engine) -> None:
     """The second item may only be what the first is: the mask is never empty, and the report says what comes of it."""
     items = [{"type": "string", "pattern": "^[ab]$"}, {"type": "string", "pattern": "^a$"}]
     schema = {"type": "array", "prefixItems": items, "items": False, "uniqueItems": True, "minItems": 2}
-    plan = plan_of(byte_tokens, response_format=JsonSchema(schema))
+    plan = plan_of(byte_engine, response_format=JsonSchema(schema))
     assert [row.keyword for row in plan.schema_report.relaxed] == ["uniqueItems"]
-    state = GuidanceState(plan, byte_tokens, entry="after")
-    state.commit(byte_tokens.tokenize('["a", '))
+    state = GuidanceState(plan, byte_engine, entry="after")
+    state.commit(byte_engine.tokenize('["a", '))
     for _ in range(3):
         assert allowed_ids(state.mask())
         state.commit(allowed_ids(state.mask())[:1])
@@ -381,12 +371,12 @@ def test_the_value_begins_after_the_marker_that_a_token_completes(plain_engine: 
         assert found.is_whole is whole, found
 
 
-def steps(state: GuidanceState, rng: random.Random, count: int) -> None:
+def steps(state: GuidanceState, rng: random.Random, count: int, closers: Sequence[bytes] = (b'"', b", ")) -> None:
     for _ in range(count):
         if state.is_stopped:
             return
         ids = allowed_ids(state.mask())
-        close = [i for i in ids if state.engine.token_bytes(i) in (b'"', b", ")]
+        close = [i for i in ids if state.engine.token_bytes(i) in closers]
         state.commit([rng.choice(close if close and rng.random() < 0.5 else ids)])
 
 

@@ -36,7 +36,6 @@ def calls_of(template: str, *, text: bool = True) -> ToolCallFormat:
     found, _ = inference_of_template(template)
     assert dict(found.format.evidence)["tool_calls"] == "rendering", found.notes
     assert found.notes == ()
-    assert found.format.tool_calls is not None
     names = [name for name in CONVERSATIONS if text or name != "text"]
     assert troubles(template, found.format, names) == []
     return found.format.tool_calls
@@ -61,11 +60,21 @@ def test_calls_in_messages_of_their_own_are_one_a_turn(name: str) -> None:
     assert calls_of(ALONE[name], text=False).max_calls == 1
 
 
-@pytest.mark.parametrize("name", RENAMED)
-def test_names_that_the_template_changes_are_seen(name: str) -> None:
-    found, _ = inference_of_template(RENAMED[name])
+CHANGED = "is written differently|in a form that is not recognised"
+OTHERWISE = "a second call in a form that is not recognised|cross-check failed"
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        *(pytest.param(text, CHANGED, id=f"names: {name}") for name, text in RENAMED.items()),
+        *(pytest.param(text, OTHERWISE, id=f"no arguments: {name}") for name, text in EMPTY.items()),
+    ],
+)
+def test_what_is_written_otherwise_in_some_calls_falls_back_and_says_so(template: str, why: str) -> None:
+    found, _ = inference_of_template(template)
     assert found.format.tool_calls == DESCRIBED_CALLS
-    assert re.search("is written differently|in a form that is not recognised", found.notes[0]), found.notes
+    assert re.search(why, found.notes[0]), found.notes
 
 
 @pytest.mark.parametrize("name", SPELLED)
@@ -76,13 +85,6 @@ def test_calls_are_spelled_as_the_template_spells_json(name: str) -> None:
 @pytest.mark.parametrize("name", JSON_VALUES)
 def test_values_that_are_json_one_by_one_are_read_and_written_as_json(name: str) -> None:
     assert calls_of(JSON_VALUES[name]).option("strings") == "json"
-
-
-@pytest.mark.parametrize("name", EMPTY)
-def test_calls_without_arguments_that_are_written_otherwise_fall_back_and_say_so(name: str) -> None:
-    found, _ = inference_of_template(EMPTY[name])
-    assert found.format.tool_calls == DESCRIBED_CALLS
-    assert re.search("a second call in a form that is not recognised|cross-check failed", found.notes[0]), found.notes
 
 
 @pytest.mark.parametrize("name", DELIMITED)
@@ -187,17 +189,22 @@ def test_a_parameter_without_a_name_is_refused() -> None:
         plan_of(RAW, {"type": "string"}, key="")
 
 
-@pytest.mark.parametrize(("name", "key"), [("f", "class"), ("lambda", "a"), ("f", "a b"), ("my-tool", "a")])
-def test_what_python_takes_for_no_name_is_refused_where_calls_are_python(name: str, key: str) -> None:
-    tools = [{"type": "function", "function": {"name": name, "parameters": {"properties": {key: {}}}}}]
-    format = inference_of_template(NUMBERED["numbered results"])[0].format
-    with pytest.raises(ToolError, match="is not a Python name"):
-        compose(Parts(tools=tools), tokens=text_engine(format).tokens, format=format)
+PYTHON = (NUMBERED["numbered results"], "is not a Python name")
+QUOTED = (JSON_VALUES["a name in quotes"], "which ends a name")
 
 
-@pytest.mark.parametrize(("name", "key"), [('a"b', "k"), ("f", 'a"b')])
-def test_a_quote_in_a_name_that_stands_in_quotes_is_refused(name: str, key: str) -> None:
+@pytest.mark.parametrize(
+    ("template", "message", "name", "key"),
+    [
+        *((*PYTHON, *names) for names in (("f", "class"), ("lambda", "a"), ("f", "a b"), ("my-tool", "a"))),
+        *((*QUOTED, *names) for names in (('a"b', "k"), ("f", 'a"b'))),
+    ],
+    ids=["a keyword as key", "a keyword", "a blank", "a hyphen", "a quote", "a quote in a key"],
+)
+def test_names_that_the_calls_of_a_template_cannot_hold_are_refused(
+    template: str, message: str, name: str, key: str
+) -> None:
     tools = [{"type": "function", "function": {"name": name, "parameters": {"properties": {key: {}}}}}]
-    format = inference_of_template(JSON_VALUES["a name in quotes"])[0].format
-    with pytest.raises(ToolError, match="which ends a name"):
+    format = inference_of_template(template)[0].format
+    with pytest.raises(ToolError, match=message):
         compose(Parts(tools=tools), tokens=text_engine(format).tokens, format=format)

@@ -47,7 +47,6 @@ def test_what_opens_and_what_closes_is_read_off_the_prompt(name: str) -> None:
     template, switch, default_on = SWITCHES[name]
     found = inferred(template)
     form = found.format.reasoning
-    assert form is not None
     assert (form.switch and (form.switch.name, form.switch.on, form.switch.off)) == switch
     assert form.default_on is default_on
     assert not any("cross-check" in note for note in found.notes)
@@ -66,8 +65,6 @@ def test_a_plan_begins_where_its_own_switch_leaves_the_prompt(name: str) -> None
 def test_levels_of_a_template_s_own_take_the_place_of_the_usual_ones() -> None:
     template, *_ = SWITCHES["words of its own through two other names"]
     format = inferred(template).format
-    assert format.reasoning is not None
-    assert format.reasoning.effort_switch is not None
     assert format.reasoning.effort_switch.values == ("brief", "plain", "deep")
     engine = engine_for(format)
     given = {
@@ -82,7 +79,6 @@ def test_an_argument_that_only_tells_the_model_is_no_switch_where_the_prompt_ope
         "{{ '' if muse_budget else '' }}", "{% if thinking_style == 'slow' %}Slowly.{% endif %}"
     )
     form = inferred(template).format.reasoning
-    assert form is not None
     assert form.switch is None
     assert form.default_on
 
@@ -91,7 +87,6 @@ def test_an_argument_that_takes_the_prompt_away_is_no_switch() -> None:
     template, *_ = OPENED["an attribute that never changes"]
     for prompt in ("add_generation_prompt and not go_on", "add_generation_prompt and not resume_thinking_turn"):
         form = inferred(template.replace("add_generation_prompt", prompt)).format.reasoning
-        assert form is not None
         assert form.switch is None
         assert form.default_on
 
@@ -100,7 +95,6 @@ def test_a_negative_name_that_only_tells_the_model_is_read_in_its_sense() -> Non
     said = "{% if disable_thinking %}((system))Answer at once.((/)){% endif %}"
     template = said + thinking("{% if m.reasoning_content %}<t>{{ m.reasoning_content }}</t>{% endif %}", "")
     form = inferred(template).format.reasoning
-    assert form is not None
     assert form.switch == Switch("disable_thinking", False, True)
     assert form.default_on
 
@@ -111,7 +105,6 @@ def test_a_negative_name_that_only_tells_the_model_is_read_in_its_sense() -> Non
 def wrong(**changes: Any) -> tuple[Inference, SpecialTokens]:
     template = SWITCHES["the name says no, and the prompt opens otherwise"][0]
     found, tokens = unchecked(template)
-    assert found.format.reasoning is not None
     format = replace(found.format, reasoning=replace(found.format.reasoning, **changes))
     shown = tuple(prompts(Renderings(template_renderer(template)), Probe(), format))
     return replace(found, format=format, prompts=shown), tokens
@@ -130,7 +123,6 @@ def wrong(**changes: Any) -> tuple[Inference, SpecialTokens]:
 def test_a_switch_whose_rendering_disagrees_is_dropped_and_said(changes: dict[str, Any]) -> None:
     found = verified(*wrong(**changes))
     form = found.format.reasoning
-    assert form is not None
     assert form.switch is None
     assert form.prompt_off == ""
     assert form.default_on
@@ -140,7 +132,6 @@ def test_a_switch_whose_rendering_disagrees_is_dropped_and_said(changes: dict[st
 def test_a_default_that_the_prompt_contradicts_is_corrected_and_said() -> None:
     found = verified(*wrong(default_on=False))
     form = found.format.reasoning
-    assert form is not None
     assert form.default_on
     assert form.switch == Switch("no_muse_think", False, True)
     assert any("cross-check failed" in note and "default" in note for note in found.notes)
@@ -154,7 +145,6 @@ def test_a_block_that_the_prompt_opens_with_an_attribute_is_known_as_open(name: 
     template, pattern = OPENED[name]
     found = inferred(template)
     form = found.format.reasoning
-    assert form is not None
     assert form.opened_by == pattern
     assert form.default_on
     assert form.switch is None
@@ -167,7 +157,6 @@ def test_an_attribute_that_only_an_argument_asks_for_is_a_switch_and_an_opening(
     opening = '{% if muse_budget and muse_budget > 0 %}<muse budget="{{ muse_budget }}">\n{% endif %}'
     template = OPENED["an attribute that never changes"][0].replace('<muse kind="long">\n', opening)
     format = inferred(template).format
-    assert format.reasoning is not None
     assert format.reasoning.opened_by == '<muse budget="$value">'
     assert format.reasoning.switch == Switch("muse_budget", 512, None)
     assert begun(template, format, thinking=True).entry == "inside"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from grammars.regular.languages import matches
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.python import language
+from tests.grammars.regular.syntax.test_ecma import GROUPS, patterns
 
 NUM_PATTERNS = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 200
 #: Without the empty string, where Python finds no ``\B`` before 3.14.
@@ -23,49 +24,35 @@ TEXTS = [
 FLAGS = [0, re.ASCII, re.IGNORECASE, re.IGNORECASE | re.ASCII, re.DOTALL, re.MULTILINE, re.VERBOSE]
 
 
-def patterns() -> st.SearchStrategy[str]:
-    """Small patterns: classes with brackets and operators of other dialects, anchors and look-around anywhere."""
-    atoms = st.sampled_from(
-        [
-            *(
-                "a",
-                "b",
-                ".",
-                r"\w",
-                r"\s",
-                r"\D",
-                "^",
-                "$",
-                r"\b",
-                r"\B",
-                r"\Z",
-                "b*",
-                "a?",
-                " ",
-                "k",
-                "[^k]",
-                r"\n",
-                "\n",
-            ),
-            *("[!--]", "[~~a]", "[^[]", r"[^[\]]", "[]a]", "[a&&b]", "[[:a]", r"[\w-]", "[^\\W_]", "{", "a{,2}", "#"),
-        ]
-    )
-
-    def wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        group = st.sampled_from(
-            ["(?:{})", "(?={})", "(?!{})", "({})?", "(?:{}){{1,2}}", "(?<!{})", "(?<={})", "(?i:{})", "(?P<g>{})+?"]
-        )
-        return (
-            st.lists(inner, min_size=1, max_size=3).map("".join)
-            | st.lists(inner, min_size=2, max_size=3).map("|".join)
-            | st.tuples(group, inner).map(lambda pair: pair[0].format(pair[1]))
-        )
-
-    return st.recursive(atoms, wider, max_leaves=6)
+#: Classes with brackets and operators of other dialects, anchors and look-around anywhere.
+ATOMS = [
+    *(
+        "a",
+        "b",
+        ".",
+        r"\w",
+        r"\s",
+        r"\D",
+        "^",
+        "$",
+        r"\b",
+        r"\B",
+        r"\Z",
+        "b*",
+        "a?",
+        " ",
+        "k",
+        "[^k]",
+        r"\n",
+        "\n",
+    ),
+    *("[!--]", "[~~a]", "[^[]", r"[^[\]]", "[]a]", "[a&&b]", "[[:a]", r"[\w-]", "[^\\W_]", "{", "a{,2}", "#"),
+]
+GROUPS_OF_PYTHON = [*GROUPS, "(?i:{})", "(?P<g>{})+?"]
 
 
 @settings(max_examples=NUM_PATTERNS)
-@given(pattern=patterns(), flags=st.sampled_from(FLAGS), search=st.booleans())
+@given(pattern=patterns(ATOMS, GROUPS_OF_PYTHON), flags=st.sampled_from(FLAGS), search=st.booleans())
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_a_pattern_matches_what_re_matches(pattern: str, flags: int, search: bool) -> None:
     try:

@@ -21,6 +21,7 @@ from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, TokenizerError
 from special_tokens.spare import anchor_tokens
 from tests.cases import costly
+from tests.conftest import small_engine
 from tests.grammars.tool_calls.test_round_trip import CHECKED
 from tests.judges.plans import FORMAT
 from tests.judges.tool_calls import calls_of, read, refused_at, section
@@ -42,8 +43,7 @@ VALUES = (
 
 @pytest.fixture(scope="module")
 def padded_engine() -> Engine:
-    text = small_tokenizer((*MARKERS, *PADS), special=MARKERS)
-    return Engine(text, small_tokens(text))
+    return small_engine((*MARKERS, *PADS), special=MARKERS)
 
 
 @pytest.mark.parametrize("name", NAMES)

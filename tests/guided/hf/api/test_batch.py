@@ -11,9 +11,8 @@ from transformers import BatchEncoding, LogitsProcessorList
 
 import guided
 from guided import Choice, Regex, Sampling
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidedError, PlanError, RequestError
+from tests.judges.generation import GuidedCall
 
 CHATS = ["hello", "tell me why it is so", "x"]
 FORMAT = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
@@ -21,10 +20,9 @@ FORMAT = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required
 
 def test_a_batch_is_inputs_and_kwargs_of_one_plan_for_all_rows(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=FORMAT)
-    inputs = checked_inputs(tiny_guide.context, CHATS, [plan] * 3, describe=True)
-    options = {"max_new_tokens": 30, "do_sample": False}
-    out = tiny_guide.model.generate(**inputs, **options, **generate_kwargs(tiny_guide.context, inputs, [plan] * 3))
-    judge = read_messages(tiny_guide.context, out, inputs, [plan] * 3)
+    call, options = GuidedCall(tiny_guide, CHATS, [plan] * 3, describe=True), {"max_new_tokens": 30, "do_sample": False}
+    out = call.generate(**options)
+    judge = call.read(out)
     for batch in (
         tiny_guide.batch(CHATS, response_format=FORMAT),
         tiny_guide.batch(CHATS, plan),

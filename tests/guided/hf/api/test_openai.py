@@ -12,14 +12,10 @@ import guided
 from guided.hf.completing import completing
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidedError, RequestError
+from tests.made_up.schemas import closed
 
 USER = [{"role": "user", "content": "Say it."}]
-SCHEMA = {
-    "type": "object",
-    "properties": {"ok": {"type": "boolean"}},
-    "required": ["ok"],
-    "additionalProperties": False,
-}
+SCHEMA = closed({"ok": {"type": "boolean"}})
 TOOL = {
     "type": "function",
     "function": {

@@ -101,14 +101,9 @@ def sabotaged(**replaced: Any) -> Any:
     return model
 
 
-def test_a_model_that_ignores_positions_has_no_ragged_rows() -> None:
-    found = abilities_of(sabotaged(position_ids=None))
-    assert switches(found) == (True, True, True, False)
-
-
-def test_a_model_that_ignores_masks_has_no_ragged_rows() -> None:
-    found = abilities_of(sabotaged(attention_mask=None))
-    assert switches(found) == (True, True, True, False)
+@pytest.mark.parametrize("ignored", ["position_ids", "attention_mask"])
+def test_a_model_that_ignores_positions_or_masks_has_no_ragged_rows(ignored: str) -> None:
+    assert switches(abilities_of(sabotaged(**{ignored: None}))) == (True, True, True, False)
 
 
 def test_a_model_that_ignores_the_cache_has_nothing() -> None:
@@ -139,7 +134,7 @@ def test_a_forward_that_raises_and_an_encoder_are_decoded_step_by_step() -> None
 def test_a_model_is_tested_once_until_its_attention_changes() -> None:
     model = copy.deepcopy(ARCHITECTURES["llama"]())
     calls = []
-    hook = model.register_forward_pre_hook(lambda *_: calls.append(1))
+    model.register_forward_pre_hook(lambda *_: calls.append(1))
     first = abilities_of(model)
     count = len(calls)
     assert abilities_of(model) is first
@@ -147,7 +142,6 @@ def test_a_model_is_tested_once_until_its_attention_changes() -> None:
     model.set_attn_implementation("eager")
     abilities_of(model)
     assert len(calls) > count
-    hook.remove()
 
 
 def test_what_is_off_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -177,10 +171,8 @@ def test_a_lack_of_memory_says_nothing_of_the_model() -> None:
         raise torch.OutOfMemoryError("full")
 
     model = copy.deepcopy(ARCHITECTURES["llama"]())
-    hook = model.register_forward_pre_hook(full)
-    with pytest.raises(torch.OutOfMemoryError):
+    with model.register_forward_pre_hook(full), pytest.raises(torch.OutOfMemoryError):
         abilities_of(model)
-    hook.remove()
     assert abilities_of(model).ragged
 
 

@@ -29,66 +29,43 @@ def guessed(guide: Any, prompt: str, written: str, **properties: Any) -> str:
 NUMBER, TEXT = {"type": "integer"}, {"type": "string"}
 
 
+READ = "Read this:\n\nQuimby Fox of Ulm is 47 years old, her name is Bo."
+TWO, AGED, AGE = {"name": TEXT, "town": TEXT}, {"town": TEXT, "age": NUMBER}, {"age": NUMBER}
+LIST = {"a": {"type": "array", "items": TEXT, "minItems": 3}}
+
+
 @pytest.mark.parametrize(
-    ("prompt", "written", "begins"),
+    ("prompt", "written", "properties", "begins"),
     [
-        ("She is 4711 years old.", '{"age": 4', "711"),
-        ("She is 4711 years old, not 4x.", '{"age": 4', "711"),  # the grammar passes over the later one
-        ("She is 4711 years old, and has 814 friends.", '{"age": 4', "711"),  # not inside a word
-        ("She is 4711 years old; 4699 said so.", '{"age": 4', "699"),  # the latest
-        ("She is 12 years old.", '{"age": 4', ""),
+        # a number, as soon as it has begun
+        ("She is 4711 years old.", '{"age": 4', AGE, "711"),
+        ("She is 4711 years old, not 4x.", '{"age": 4', AGE, "711"),  # the grammar passes over the later one
+        ("She is 4711 years old, and has 814 friends.", '{"age": 4', AGE, "711"),  # not inside a word
+        ("She is 4711 years old; 4699 said so.", '{"age": 4', AGE, "699"),  # the latest
+        ("She is 12 years old.", '{"age": 4', AGE, ""),
+        # a value, before its first byte
+        (READ, '{"name": "', TWO, 'Quimby Fox", "town'),
+        (READ, '{"name": "Quimby Fox", "town": "', TWO, "Ulm"),  # the next one after it
+        (READ, '{"town": "Ulm", "age": ', AGED, "47"),  # the next number
+        (READ, '{"kind": "', {"kind": {"enum": ["new", "old"]}, "town": TEXT}, 'old", "town'),  # a legal word
+        (READ, '{"town": "Bo", "age": ', AGED, ""),  # no number is left
+        ("no text", '{"name": "', {"name": TEXT}, ""),
+        # a name that was copied is closed; letters inside words hide no word
+        ("We met Quimby Fox in Ulm.", '{"name": "Quimby Fox', TWO, '", "town'),
+        ("We met Quimby: xQ, yQ, zQ, aQ, bQ.", '{"name": "Q', {"name": TEXT}, "uimby"),
+        # the tokens of the whole word: one that begins before the guess cannot be written any more
+        ("the weather, the weather", '{"name": "w', {"name": TEXT}, "eather"),
+        ("?", '{"a": ["one", "two", ', LIST, '"'),  # marks, from the answer itself
     ],
 )
-def test_a_number_is_guessed_as_soon_as_it_has_begun(tiny_guide: Any, prompt: str, written: str, begins: str) -> None:
-    draft = guessed(tiny_guide, prompt, written, age=NUMBER)
+def test_what_is_guessed(tiny_guide: Any, prompt: str, written: str, properties: Any, begins: str) -> None:
+    draft = guessed(tiny_guide, prompt, written, **properties)
     assert draft.startswith(begins) if begins else not draft
 
 
 def test_a_word_of_the_prompt_is_guessed_after_a_quote(tiny_guide: Any) -> None:
     draft = guessed(tiny_guide, "We met Quimby in Ulm.", '{"name": "Q', name=TEXT)
     assert draft == "uimby"  # the name alone: what closes it ends the answer, which is not a draft
-
-
-READ = "Read this:\n\nQuimby Fox of Ulm is 47 years old, her name is Bo."
-
-
-@pytest.mark.parametrize(
-    ("prompt", "written", "properties", "begins"),
-    [
-        (READ, '{"name": "', {"name": TEXT, "town": TEXT}, 'Quimby Fox", "town'),
-        (READ, '{"name": "Quimby Fox", "town": "', {"name": TEXT, "town": TEXT}, "Ulm"),  # the next one after it
-        (READ, '{"town": "Ulm", "age": ', {"town": TEXT, "age": NUMBER}, "47"),  # the next number
-        (READ, '{"kind": "', {"kind": {"enum": ["new", "old"]}, "town": TEXT}, 'old", "town'),  # a legal word
-        (READ, '{"town": "Bo", "age": ', {"town": TEXT, "age": NUMBER}, ""),  # no number is left
-        ("no text", '{"name": "', {"name": TEXT}, ""),
-    ],
-)
-def test_a_value_is_guessed_before_its_first_byte(
-    tiny_guide: Any, prompt: str, written: str, properties: Any, begins: str
-) -> None:
-    draft = guessed(tiny_guide, prompt, written, **properties)
-    assert draft.startswith(begins) if begins else not draft
-
-
-def test_a_name_that_was_copied_is_closed(tiny_guide: Any) -> None:
-    draft = guessed(tiny_guide, "We met Quimby Fox in Ulm.", '{"name": "Quimby Fox', name=TEXT, town=TEXT)
-    assert draft.startswith('", "town')
-
-
-def test_a_letter_inside_words_hides_no_word(tiny_guide: Any) -> None:
-    draft = guessed(tiny_guide, "We met Quimby: xQ, yQ, zQ, aQ, bQ.", '{"name": "Q', name=TEXT)
-    assert draft.startswith("uimby")
-
-
-def test_the_tokens_that_go_on_are_those_of_the_whole_word(tiny_guide: Any) -> None:
-    """A token of the prompt that begins before the guess cannot be written any more."""
-    draft = guessed(tiny_guide, "the weather, the weather", '{"name": "w', name=TEXT)
-    assert draft.startswith("eather")
-
-
-def test_marks_are_guessed_from_the_answer_itself(tiny_guide: Any) -> None:
-    form = {"a": {"type": "array", "items": TEXT, "minItems": 3}}
-    assert guessed(tiny_guide, "?", '{"a": ["one", "two", ', **form).startswith('"')
 
 
 def test_in_free_text_only_long_ends_are_looked_for(tiny_guide: Any) -> None:

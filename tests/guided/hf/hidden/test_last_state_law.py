@@ -55,7 +55,6 @@ def check(guide: Any, message: Message) -> None:
         return
     ids = ids_of(message)
     right = judged(guide.model, ids)
-    assert state is not None
     assert state.position == len(ids) - 1 == message.usage.prompt_tokens + message.usage.completion_tokens - 1
     equal(state.producing, right[-2])
     equal(state.at_token, right[-1])
@@ -79,7 +78,6 @@ def test_the_states_of_any_answer_are_those_of_a_full_forward(tiny_guide: Any, m
         assert other.last_hidden_state is None
         check(tiny_guide, one)
         if one.token_ids:
-            assert one.last_hidden_state is not None
             assert one.last_hidden_state.strategy == ("prefill" if how.strategy == "prefill" else "hybrid")
 
 
@@ -133,7 +131,6 @@ def test_rows_that_are_decoded_step_by_step(tiny_guide: Any, monkeypatch: Any) -
         how = guided.hf.HiddenStates(strategy)
         for message in tiny_guide.generate(CHATS[:3], plans, max_tokens=25, return_last_hidden_state=how):
             check(tiny_guide, message)
-            assert message.last_hidden_state is not None
             assert message.last_hidden_state.strategy == ("prefill" if strategy == "prefill" else "hybrid")
 
 
@@ -160,11 +157,8 @@ def broken_logits(model: Any, after: int) -> Iterator[None]:
         calls.append(1)
         return out.fill_(float("nan")) if len(calls) > after else out
 
-    hook = model.lm_head.register_forward_hook(spoil)
-    try:
+    with model.lm_head.register_forward_hook(spoil):
         yield
-    finally:
-        hook.remove()
 
 
 @pytest.mark.parametrize("options", [{"num_beams": 3}, {"num_beams": 3, "num_return_sequences": 2}, {}])
@@ -189,7 +183,6 @@ def test_output_hidden_states_of_generate_agree(tiny_guide: Any) -> None:
         **inputs, max_new_tokens=6, do_sample=False, output_hidden_states=True, return_dict_in_generate=True
     )
     assert out.sequences[0, inputs["input_ids"].shape[1] :].tolist() == list(message.token_ids)
-    assert message.last_hidden_state is not None
     equal(message.last_hidden_state.producing, out.hidden_states[-1][-1][0, -1].numpy())
 
 
@@ -223,15 +216,12 @@ def test_kept_rows_are_not_computed_again(tiny_guide: Any) -> None:
     """From the live cache: two tokens are fed, whatever the length of the text."""
     tiny_guide.forget()
     fed = []
-    hook = tiny_guide.model.model.embed_tokens.register_forward_pre_hook(lambda _, given: fed.append(given[0].shape))
-    try:
+    with tiny_guide.model.model.embed_tokens.register_forward_pre_hook(lambda _, given: fed.append(given[0].shape)):
         how = guided.hf.HiddenStates("prefill")
         message = tiny_guide.chat("x", temperature=0, max_tokens=12, return_last_hidden_state=how)
         assert fed[-1] == (1, 2)
         hidden_states(tiny_guide, message, positions=[-3, -1])
         assert fed[-1] == (1, 3)
-    finally:
-        hook.remove()
 
 
 def test_long_texts_are_computed_in_pieces(tiny_guide: Any, monkeypatch: Any) -> None:
@@ -240,11 +230,8 @@ def test_long_texts_are_computed_in_pieces(tiny_guide: Any, monkeypatch: Any) ->
     message = tiny_guide.chat("x", temperature=0, max_tokens=23)
     right = judged(tiny_guide.model, ids_of(message))
     widths = []
-    hook = tiny_guide.model.lm_head.register_forward_pre_hook(lambda _, given: widths.append(given[0].shape[1]))
-    try:
+    with tiny_guide.model.lm_head.register_forward_pre_hook(lambda _, given: widths.append(given[0].shape[1])):
         equal(hidden_states(tiny_guide, message, positions=range(23)), right[-23:])
-    finally:
-        hook.remove()
     assert widths == [4, 4, 4, 4, 4, 3]
 
 
@@ -278,10 +265,8 @@ def test_the_states_of_each_architecture_are_those_of_its_final_norm(name: str) 
     for message in found:
         seen = []
         hook = model.get_submodule(NORMS[name]).register_forward_hook(lambda _, __, out, seen=seen: seen.append(out))
-        with torch.no_grad():
+        with hook, torch.no_grad():
             model(input_ids=torch.tensor([ids_of(message)]), use_cache=False)
-        hook.remove()
-        assert message.last_hidden_state is not None
         equal(message.last_hidden_state.producing, seen[-1][0, -2].numpy())
         check(SimpleNamespace(model=model), replace_usage(message))
 

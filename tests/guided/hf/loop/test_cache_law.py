@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import random
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -22,14 +22,10 @@ from special_tokens.errors import RequestError
 from tests.cases import seeds
 from tests.conftest import make_tiny_guide
 from tests.made_up.models import ARCHITECTURES
+from tests.made_up.schemas import closed
 
 WORDS = ["cat", "why", "a longer thing", "ok", "\n", "tell me", "{}", "no", "yes and", "12"]
-OBJECT = {
-    "type": "object",
-    "properties": {"name": {"enum": ["red", "reddish"]}, "n": {"type": "integer", "maximum": 99}},
-    "required": ["name", "n"],
-    "additionalProperties": False,
-}
+OBJECT = closed({"name": {"enum": ["red", "reddish"]}, "n": {"type": "integer", "maximum": 99}})
 #: A template that shows channels and drops the analysis of earlier turns, as harmony does.
 CHANNELS = (
     "{% for m in messages %}{% if m.role == 'assistant' %}<|start|>assistant<|channel|>final<|message|>{{ m.content }}"
@@ -198,7 +194,7 @@ def test_a_plain_conversation_feeds_what_is_new(tiny_guide: Any) -> None:
     )
     chat: list[dict[str, Any]] = []
     known: list[int] = []
-    try:
+    with hook:
         for turn in range(20):
             chat.append({"role": "user", "content": text(rng)})
             prompt = list(checked_inputs(guide.context, [chat]).prompt_ids[0])
@@ -211,8 +207,6 @@ def test_a_plain_conversation_feeds_what_is_new(tiny_guide: Any) -> None:
                 assert message.usage.cached_tokens == shared
             known = [*prompt, *message.token_ids[:-1]]  # the last token was never fed
             chat.append({"role": "assistant", "content": message.content})
-    finally:
-        hook.remove()
 
 
 def test_three_plans_in_turn_keep_a_branch_each(tiny_guide: Any) -> None:
@@ -241,9 +235,8 @@ def test_first_requests_cost_the_same_with_the_pool_and_without(tiny_guide: Any,
             monkeypatch.setattr(
                 torch.Tensor, name, lambda *a, _m=method, _n=name, _c=calls, **k: (_c.append(_n), _m(*a, **k))[1]
             )
-        hook = guide.model.register_forward_pre_hook(lambda *_, _c=calls: _c.append("forward"))
-        guide.chat("tell me", max_tokens=9, temperature=0)
-        hook.remove()
+        with guide.model.register_forward_pre_hook(lambda *_, _c=calls: _c.append("forward")):
+            guide.chat("tell me", max_tokens=9, temperature=0)
         monkeypatch.undo()
         counts.append(calls)
     assert counts[0] == counts[1]
@@ -333,14 +326,11 @@ def test_a_run_that_breaks_off_keeps_what_the_cache_has(tiny_guide: Any, seen: S
         if len(calls) == 4:
             raise error("in mid-forward")
 
-    hook = guide.model.model.layers[1].register_forward_pre_hook(breaks)
-    try:
+    with guide.model.model.layers[1].register_forward_pre_hook(breaks):
         with pytest.raises(error):
             guide.chat("tell me", temperature=0, max_tokens=9)
         seen.choices.clear()
         message = guide.chat("tell me", temperature=0, max_tokens=9)
-    finally:
-        hook.remove()
     assert message.usage.cached_tokens == message.usage.prompt_tokens - 1
     seen.check(guide.model)
     assert guide.stats().kept.rows == 1
@@ -349,17 +339,9 @@ def test_a_run_that_breaks_off_keeps_what_the_cache_has(tiny_guide: Any, seen: S
 def test_concurrent_turns_of_one_conversation_are_right(tiny_guide: Any) -> None:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     expected = [guide.chat("tell me", temperature=1.0, seed=s, max_tokens=9, reuse=False).token_ids for s in range(6)]
-    found: dict[int, Any] = {}
-
-    def run(seed: int) -> None:
-        found[seed] = guide.chat("tell me", temperature=1.0, seed=seed, max_tokens=9).token_ids
-
-    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [found[seed] for seed in range(6)] == expected
+    with ThreadPoolExecutor(6) as threads:
+        asking = [threads.submit(guide.chat, "tell me", temperature=1.0, seed=s, max_tokens=9) for s in range(6)]
+    assert [message.result().token_ids for message in asking] == expected
 
 
 def test_the_longest_beginning_wins_and_the_oldest_row_goes() -> None:

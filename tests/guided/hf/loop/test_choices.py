@@ -37,13 +37,10 @@ def test_choice_probabilities_are_those_of_each_option_alone(tiny_guide: Any) ->
 
 def test_choice_probabilities_take_one_pass_over_the_options(tiny_guide: Any) -> None:
     shapes: list[Any] = []
-    hook = tiny_guide.model.register_forward_pre_hook(
+    with tiny_guide.model.register_forward_pre_hook(
         lambda module, args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
-    )
-    try:
+    ):
         tiny_guide.choice_probabilities("which?", ["true", "false", "null"], describe=False)
-    finally:
-        hook.remove()
     assert [shape[0] for shape in shapes][-2:] == [1, 3]
     with pytest.raises(RequestError):
         tiny_guide.choice_probabilities("which?", [])
@@ -64,13 +61,10 @@ def test_options_that_spell_markers_are_scored_as_the_text_that_guidance_writes(
     choices = ["<|im_end|>", "no", "a <think>b</think>\N{GRINNING FACE}", "<think><think>"]
     plan = tiny_guide.plan(response_format=guided.Choice(choices))
     read: list[list[list[int]]] = []
-    hook = tiny_guide.model.register_forward_pre_hook(
+    with tiny_guide.model.register_forward_pre_hook(
         lambda module, args, kwargs: read.append(kwargs["input_ids"].tolist()), with_kwargs=True
-    )
-    try:
+    ):
         found = tiny_guide.choice_probabilities("which?", choices, describe=False)
-    finally:
-        hook.remove()
     for option, fed in zip(found, read[-1], strict=True):
         ids = fed[len(fed) - option.num_tokens :]
         state = guided.GuidanceState(plan, tiny_guide.engine)
@@ -95,12 +89,9 @@ def test_choice_probabilities_of_logits_that_are_no_numbers_are_an_error(
             output.logits[:] = value
         return output
 
-    hook = tiny_guide.model.register_forward_hook(poison)
-    try:
-        with pytest.raises(GuidanceError, match="choice 'true': the model's logits are not numbers"):
-            tiny_guide.choice_probabilities("which?", ["true", "false"], describe=False)
-    finally:
-        hook.remove()
+    refused = pytest.raises(GuidanceError, match="choice 'true': the model's logits are not numbers")
+    with tiny_guide.model.register_forward_hook(poison), refused:
+        tiny_guide.choice_probabilities("which?", ["true", "false"], describe=False)
 
 
 @pytest.mark.parametrize("choices", [None, 3, 2.5])

@@ -17,6 +17,7 @@ from guided.output.message import Message
 from guided.sampling import Sampling
 from tests.cases import seeds
 from tests.made_up.models import ARCHITECTURES
+from tests.made_up.schemas import closed
 
 CHATS = ["tell me a thing", "why?", "a longer question than the others, so that they are padded", "x", "one, two"]
 TOOL = {
@@ -30,12 +31,7 @@ TOOL = {
         },
     },
 }
-OBJECT = {
-    "type": "object",
-    "properties": {"a long name": {"type": "boolean"}, "another one": {"enum": ["red", "reddish"]}},
-    "required": ["a long name", "another one"],
-    "additionalProperties": False,
-}
+OBJECT = closed({"a long name": {"type": "boolean"}, "another one": {"enum": ["red", "reddish"]}})
 
 #: Watched at run time: keys that may not be written twice, and items that must differ.
 WATCHED = {
@@ -197,16 +193,12 @@ def test_an_answer_that_is_all_forced_takes_no_forward(tiny_guide: Any) -> None:
         response_format={"const": "all is forced here"}, stop=guided.Stops(strings=("forced",), everywhere=True)
     )
     calls: list[int] = []
-    hook = tiny_guide.model.register_forward_hook(lambda *_: calls.append(1))
-    try:
+    with tiny_guide.model.register_forward_hook(lambda *_: calls.append(1)):
         message = tiny_guide.chat("x", plan, describe=False)
         assert (message.stop_reason, message.usage.forwards, calls) == ("forced", 0, [])
         message = tiny_guide.generate(["x"], [plan], sampling=Sampling(logprobs=1))[0]
         assert (message.stop_reason, message.usage.forwards, len(calls)) == ("forced", 1, 1)
-        assert message.logprobs is not None
         assert len(message.logprobs) == len(message.token_ids)
-    finally:
-        hook.remove()
 
 
 def test_the_trace_shows_runs_and_what_was_kept(tiny_guide: Any) -> None:
@@ -216,7 +208,6 @@ def test_the_trace_shows_runs_and_what_was_kept(tiny_guide: Any) -> None:
     for turn in range(2):
         message = guide.chat("why?", plan, temperature=0, trace=True)
         trace = message.trace
-        assert trace is not None
         assert message.usage.forwards - sum(not token.in_run for token in trace.tokens) in (0, 1)
         assert message.usage.forwards < len(trace.tokens)
         assert all(token.forced for token in trace.tokens if token.in_run)
@@ -236,21 +227,17 @@ def test_overridden_counts_by_the_models_own_scores_wherever_they_are_asked_for(
     judge = step_by_step(lambda: tiny_guide.generate(["x"], [plan], sampling=biased, max_tokens=20))[0]
     (found,) = tiny_guide.generate(["x"], [plan], sampling=biased, max_tokens=20)
     same(found, judge)
-    assert found.logprobs is not None
     assert found.guidance.overridden == sum(record.overridden for record in found.logprobs) > 5
 
 
 def test_n_answers_share_one_prefill(tiny_guide: Any) -> None:
     fed: list[int] = []
     tiny_guide.generate(CHATS[:2], max_tokens=1, reuse=False)  # what the model can is tried first
-    hook = tiny_guide.model.register_forward_pre_hook(
+    with tiny_guide.model.register_forward_pre_hook(
         lambda module, args, kwargs: fed.append(kwargs["input_ids"].numel()), with_kwargs=True
-    )
-    try:
+    ):
         sampling = [Sampling(temperature=1.0, seed=3, n=3), Sampling(temperature=1.0, seed=4)]
         messages = tiny_guide.generate(CHATS[:2], sampling=sampling, max_tokens=6, reuse=False)
-    finally:
-        hook.remove()
     assert len(messages) == 4
     sizes = [messages[i].usage.prompt_tokens for i in (0, 3)]
     assert fed[0] in (sum(sizes), 2 * max(sizes))  # packed, or a rectangle

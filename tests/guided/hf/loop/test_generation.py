@@ -13,7 +13,6 @@ import torch
 from transformers import MambaConfig, TextStreamer
 
 from guided.hf.cache.step_kv import StepKV
-from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.loop.row_loop import RowLoop
 from guided.hf.loop.sampling import choose
@@ -22,6 +21,7 @@ from guided.landing.options import token_limit
 from guided.sampling import Sampling
 from special_tokens.errors import GuidanceError, ModelError, RequestError
 from tests.judges.allocations import bytes_per_token
+from tests.judges.generation import GuidedCall
 
 CHATS = ["tell me a thing", "why?", "a longer question than the others, so that they are padded", "x"]
 GREEDY = Sampling(temperature=0)
@@ -85,9 +85,8 @@ def test_free_text_costs_no_more_forwards_and_fewer_bytes_than_generate(tiny_gui
         forwards["ours"] += messages[0].usage.forwards
 
     def theirs(tokens: int) -> None:
-        hook = tiny_guide.model.register_forward_hook(lambda *_: forwards.update(["theirs"]))
-        tiny_guide.model.generate(**inputs, max_new_tokens=tokens, **options)
-        hook.remove()
+        with tiny_guide.model.register_forward_hook(lambda *_: forwards.update(["theirs"])):
+            tiny_guide.model.generate(**inputs, max_new_tokens=tokens, **options)
 
     ours(8)
     theirs(8)  # both have made what they keep now
@@ -172,10 +171,7 @@ def test_an_interrupt_leaves_nothing_in_the_guide(tiny_guide: Any) -> None:
 
 def test_greedy_tokens_are_those_of_generate_with_guidance(tiny_guide: Any) -> None:
     plans = [tiny_guide.plan(), None, tiny_guide.plan(response_format={"type": "integer"}), None]
-    inputs = checked_inputs(tiny_guide.context, CHATS, plans, describe=True)
-    options = {"max_new_tokens": 40, "do_sample": False}
-    judge = tiny_guide.model.generate(**inputs, **options, **generate_kwargs(tiny_guide.context, inputs, plans))
-    expected = read_messages(tiny_guide.context, judge, inputs, plans)
+    _, expected = GuidedCall(tiny_guide, CHATS, plans, describe=True).run()
     found = tiny_guide.generate(CHATS, plans, sampling=GREEDY, max_tokens=40, landing=False)
     assert [m.token_ids for m in found] == [m.token_ids for m in expected]
     assert [m.finish_reason for m in found] == [m.finish_reason for m in expected]
@@ -208,20 +204,6 @@ def test_rows_end_by_themselves_each_at_its_own_limit(tiny_guide: Any) -> None:
     assert [m.usage.completion_tokens for m in messages] == [3, 11, 7]
 
 
-def test_a_row_is_sampled_as_if_it_were_alone(tiny_guide: Any) -> None:
-    samplings = [
-        Sampling(temperature=0.9, seed=1),
-        Sampling(temperature=1.1, top_p=0.8, seed=2, presence_penalty=1.0),
-        GREEDY,
-        Sampling(temperature=0.7, top_k=5, seed=1, repetition_penalty=1.2),
-    ]
-    together = tiny_guide.generate(CHATS, sampling=samplings, max_tokens=20)
-    turned = tiny_guide.generate(CHATS[::-1], sampling=samplings[::-1], max_tokens=20)[::-1]
-    for r, chat in enumerate(CHATS):
-        (alone,) = tiny_guide.generate([chat], sampling=samplings[r], max_tokens=20)
-        assert together[r].token_ids == alone.token_ids == turned[r].token_ids
-
-
 def test_n_answers_stand_side_by_side_and_the_first_is_the_one_alone(tiny_guide: Any) -> None:
     samplings = [Sampling(temperature=1.0, seed=3, n=3), Sampling(temperature=1.0, seed=4)]
     messages = tiny_guide.generate(CHATS[:2], sampling=samplings, max_tokens=15)
@@ -238,28 +220,18 @@ def test_n_greedy_answers_are_one_computed_once(tiny_guide: Any, options: dict[s
     samplings = [Sampling(n=3, logprobs=2, **options), Sampling(temperature=1.0, seed=4, n=2)]
     plans = [tiny_guide.plan(max_tokens=9), None]
     forwards = Counter[str]()
-    hook = tiny_guide.model.register_forward_pre_hook(
+    with tiny_guide.model.register_forward_pre_hook(
         lambda module, args, named: forwards.update({"rows": len(named["input_ids"])}), with_kwargs=True
-    )
-    try:
+    ):
         (alone,) = tiny_guide.generate(CHATS[:1], plans[:1], sampling=replace(samplings[0], n=1), reuse=False)
         once, forwards = forwards, Counter()
         same = tiny_guide.generate(CHATS[:1], plans[:1], sampling=samplings[0], reuse=False)
-    finally:
-        hook.remove()
     assert same == [alone] * 3
     assert forwards == once
     messages = tiny_guide.generate(CHATS[:2], plans, sampling=samplings, max_tokens=9)
     assert len(messages) == 5
     assert [m.token_ids for m in messages[:3]] == [alone.token_ids] * 3
     assert len({m.token_ids for m in messages[3:]}) == 2
-
-
-def test_n_answers_without_a_temperature_are_sampled(tiny_guide: Any) -> None:
-    found = tiny_guide.generate(CHATS[:1], sampling=Sampling(n=2, seed=3), max_tokens=15)
-    judge = tiny_guide.generate(CHATS[:1], sampling=Sampling(n=2, seed=3, temperature=1.0), max_tokens=15)
-    assert [m.token_ids for m in found] == [m.token_ids for m in judge]
-    assert found[0].token_ids != found[1].token_ids
 
 
 def test_seeds_go_before_the_samplings_own(tiny_guide: Any) -> None:
@@ -288,7 +260,6 @@ def test_logprobs_are_those_of_a_fresh_forward(tiny_guide: Any) -> None:
     messages = tiny_guide.generate(CHATS[:2], [None, plan], sampling=Sampling(temperature=0, logprobs=3), max_tokens=8)
     inputs = checked_inputs(tiny_guide.context, CHATS[:2], [None, plan], describe=True)
     for r, message in enumerate(messages):
-        assert message.logprobs is not None
         assert len(message.logprobs) == len(message.token_ids)
         ids = torch.tensor([[*inputs.prompt_ids[r], *message.token_ids]])
         with torch.no_grad():
@@ -324,11 +295,8 @@ def test_nan_logits_end_their_row_with_an_error(tiny_guide: Any, sampling: Sampl
     plans = [None, tiny_guide.plan(), None]
     clean = tiny_guide.generate(CHATS[:3], plans, sampling=sampling, max_tokens=12)
     for row in (0, 1):
-        hook = tiny_guide.model.register_forward_hook(_Poison(row, 4))
-        try:
+        with tiny_guide.model.register_forward_hook(_Poison(row, 4)):
             messages = tiny_guide.generate(CHATS[:3], plans, sampling=sampling, max_tokens=12)
-        finally:
-            hook.remove()
         assert messages[row].finish_reason == "error"
         assert isinstance(messages[row].error, GuidanceError)
         assert f"row {row}: the model's logits are not numbers" in str(messages[row].error)
@@ -346,29 +314,10 @@ def test_what_a_model_recommends_for_other_loops_does_not_disturb_guides(tiny_gu
     assert [m.token_ids for m in found] == [m.token_ids for m in expected]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"seed": [1, 2, 3]}, "seed: 3 values for 2 rows; expected one value, or one per row"),
-        ({"sampling": [GREEDY]}, "sampling: 1 values for 2 rows"),
-        ({"max_tokens": 0}, "max_tokens: 0 is out of range; expected an integer of 1 or more"),
-        ({"sampling": Sampling(logit_bias={10**6: 1.0})}, "logit_bias: 1000000 is not a token of this model"),
-    ],
-)
-def test_calls_that_cannot_be_are_refused(tiny_guide: Any, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(RequestError, match=message):
-        tiny_guide.generate(CHATS[:2], **options)
-
-
 def test_stream_and_chat_take_openais_words(tiny_guide: Any) -> None:
     message = tiny_guide.chat("x", temperature=0.8, seed=3, logprobs=True, top_logprobs=2, max_tokens=6)
-    assert message.logprobs is not None
     assert [len(found.top) for found in message.logprobs] == [2] * len(message.token_ids)
     assert message.token_ids == tiny_guide.chat("x", temperature=0.8, seed=3, max_tokens=6).token_ids
-    with pytest.raises(RequestError, match="n: n=2 for one answer"):
-        tiny_guide.chat("x", n=2)
-    with pytest.raises(RequestError, match=r"temperature: -1 is out of range"):
-        tiny_guide.stream("x", temperature=-1)
 
 
 def test_G1_a_sampled_token_is_one_mask_one_sample_one_commit(tiny_guide: Any, monkeypatch: Any) -> None:

@@ -31,14 +31,10 @@ from guided.output.message import Message
 from special_tokens.errors import ModelError, RequestError
 from tests.cases import seeds
 from tests.made_up.models import ARCHITECTURES, WINDOW, made
+from tests.made_up.schemas import closed
 
 CHATS = ["tell me", "why?", "tell me a longer thing, and then why it is so and not otherwise", "x"]
-OBJECT = {
-    "type": "object",
-    "properties": {"a long name": {"enum": ["red", "reddish"]}, "n": {"type": "integer", "maximum": 99}},
-    "required": ["a long name", "n"],
-    "additionalProperties": False,
-}
+OBJECT = closed({"a long name": {"enum": ["red", "reddish"]}, "n": {"type": "integer", "maximum": 99}})
 
 
 def look(place: str, days: int) -> str:
@@ -212,14 +208,12 @@ def test_rows_that_join_and_leave_are_answered_as_alone(
     finally:
         beside.is_over.set()
         beside.join()
-    assert loop.places is not None
     assert loop.places.num_taken_out > 0 or seed or name in RECTANGLES  # there short answers may leave room
     assert set(beside.found) == {expected}
 
 
 def in_pieces(loop: RowLoop, columns_per_step: int = 1) -> None:
     """Let each ``columns_per_step`` columns cost a step, so that pieces are small."""
-    assert loop.places is not None
     loop.places.capacity = replace(loop.capacity, cost=lambda columns: columns / columns_per_step)
 
 
@@ -255,12 +249,10 @@ def test_a_prompt_is_fed_in_pieces_while_others_run(tiny_guide: Any) -> None:
         lambda module, args, named: fed.append(named["input_ids"].numel()), with_kwargs=True
     )
     second = generation(guide, "a longer thing " * 20, {"temperature": 0, "max_tokens": 3})
-    try:
+    with hook:
         second.join(loop)
         while not second.loop_rows[0].answer.tokens:
             loop.step()
-    finally:
-        hook.remove()
     loop.close()
     assert len(fed) > 5
     assert max(fed) == 17
@@ -287,7 +279,6 @@ def test_rows_that_have_no_place_do_not_make_pieces_larger(
     """For lack of places, of room in the cache, and of places that the other answers of a request will have."""
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     loop = shared_loop(guide.context, rows=rows, cached_tokens=cached_tokens)
-    assert loop.places is not None
     loop.places.capacity = replace(loop.capacity, cost=lambda columns: 1 + columns / 16)
     generation(guide, "x", {"temperature": 0, "max_tokens": 200}).join(loop)
     loop.step()
@@ -371,12 +362,8 @@ def test_a_model_that_raises_breaks_the_step_off_and_the_loop_can_be_closed(tiny
     def breaks(*_: Any) -> None:
         raise torch.OutOfMemoryError("no memory left")
 
-    hook = guide.model.register_forward_pre_hook(breaks)
-    try:
-        with pytest.raises(torch.OutOfMemoryError):
-            loop.step()
-    finally:
-        hook.remove()
+    with guide.model.register_forward_pre_hook(breaks), pytest.raises(torch.OutOfMemoryError):
+        loop.step()
     loop.close()
     assert loop.is_empty
     assert not loop.rows()

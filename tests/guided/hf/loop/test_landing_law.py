@@ -17,18 +17,16 @@ from guided.rows.sequence import RowSequence
 from special_tokens.errors import RequestError
 from tests.cases import seeds
 from tests.conftest import CHAT_TEMPLATE
+from tests.made_up.schemas import closed
 
 CHATS = ["Who is it?", [{"role": "user", "content": "List them."}]]
-SCHEMA = {
-    "type": "object",
-    "properties": {
+SCHEMA = closed(
+    {
         "name": {"type": "string"},
         "age": {"type": "integer"},
         "tags": {"type": "array", "items": {"type": "string"}, "minItems": 1},
-    },
-    "required": ["name", "age", "tags"],
-    "additionalProperties": False,
-}
+    }
+)
 TOOLS = [{"type": "function", "function": {"name": "look_up", "parameters": SCHEMA}}]
 REQUESTS: dict[str, dict[str, Any]] = {
     "json": {"response_format": SCHEMA, "thinking": False},

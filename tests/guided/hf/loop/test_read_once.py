@@ -11,13 +11,9 @@ from guided.output.message import Message
 from guided.output.parser import OutputParser
 from guided.output.stop_parser import PlainParser
 from guided.stops.matcher import StopMatcher
+from tests.made_up.schemas import closed
 
-FORM = {
-    "type": "object",
-    "properties": {"a long name": {"type": "string", "maxLength": 12}, "n": {"type": "integer", "maximum": 99}},
-    "required": ["a long name", "n"],
-    "additionalProperties": False,
-}
+FORM = closed({"a long name": {"type": "string", "maxLength": 12}, "n": {"type": "integer", "maximum": 99}})
 TOOL = {"type": "function", "function": {"name": "look", "parameters": FORM}}
 
 

@@ -22,13 +22,9 @@ from guided.sampling import RowSampling
 from tests.judges.allocations import Launches
 from tests.judges.plans import plan_of
 from tests.made_up.device import DEVICE, FakeDevice
+from tests.made_up.schemas import closed
 
-FORM = {
-    "type": "object",
-    "properties": {"a long name": {"type": "integer", "maximum": 99}, "another": {"type": "boolean"}},
-    "required": ["a long name", "another"],
-    "additionalProperties": False,
-}
+FORM = closed({"a long name": {"type": "integer", "maximum": 99}, "another": {"type": "boolean"}})
 
 
 class _Cache:

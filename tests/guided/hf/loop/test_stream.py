@@ -34,15 +34,12 @@ def test_the_last_event_is_the_end_with_the_message(tiny_guide: Any) -> None:
 
 def test_leaving_the_block_ends_the_generation(tiny_guide: Any) -> None:
     forwards: list[int] = []
-    hook = tiny_guide.model.register_forward_hook(lambda *_: forwards.append(1))
-    try:
+    with tiny_guide.model.register_forward_hook(lambda *_: forwards.append(1)):
         with tiny_guide.stream("tell me", temperature=0, max_tokens=30, reuse=False) as stream:
             written = [next(stream) for _ in range(3)]
         num_forwards = len(forwards)
         message = stream.message
         assert len(forwards) == num_forwards
-    finally:
-        hook.remove()
     assert message.content == "".join(event.text for event in written)
     assert "the stream was closed before the answer ended" in message.notes
     assert (message.finish_reason, message.ok) == ("length", False)

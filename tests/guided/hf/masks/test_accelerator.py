@@ -14,15 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.bitmask import allowed_ids, num_words
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from guided.hf.masks import accelerator as device_module
 from guided.hf.masks.accelerator import OVERRIDDEN, RESCUED, UNSOUND, DeviceLink
 from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.masks.cpu import HostLink
 from tests.guided.hf.generate.failures.test_failing_rows import Poison
 from tests.judges.allocations import Launches
-from tests.judges.generation import CHATS, check_answer, plan_of
+from tests.judges.generation import CHATS, GuidedCall, check_answer, plan_of
 from tests.made_up.device import DEVICE, FakeDevice, FakeEvent, OnDevice
 
 MODE = ("accelerators", "right", "no synchronisation of our own per step in greedy search and sampling; fake device")
@@ -38,11 +36,15 @@ def fake(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDevic
         yield device
 
 
+def on_device(call: GuidedCall, **options: Any) -> torch.Tensor:
+    """Return what the model makes of the inputs on the fake device."""
+    out: torch.Tensor = call.generate(**{key: value.to(DEVICE) for key, value in call.inputs.items()}, **options)
+    return out.cpu()
+
+
 def run(guide: Any, device: FakeDevice, names: Sequence[Any], **options: Any) -> tuple[Any, Any, list[int]]:
     """(tokens after the prompt, messages, syncs of each step) of one call on the fake device."""
-    plans = [plan_of(guide, name) if isinstance(name, str) else name for name in names]
-    inputs = checked_inputs(guide.context, CHATS[: len(names)], plans)
-    kwargs = generate_kwargs(guide.context, inputs, plans)
+    call = GuidedCall(guide, CHATS[: len(names)], names)
     marks: list[int] = []
 
     def mark(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -50,13 +52,10 @@ def run(guide: Any, device: FakeDevice, names: Sequence[Any], **options: Any) ->
         assert isinstance(scores, OnDevice)
         return scores
 
-    shown = {key: value.to(DEVICE) for key, value in inputs.items()}
-    options = {"max_new_tokens": 16, "do_sample": False} | options
     torch.manual_seed(0)
-    kwargs.setdefault("logits_processor", []).append(mark)
-    out = guide.model.generate(**shown, **options, **kwargs).cpu()
-    messages = read_messages(guide.context, out, inputs, plans)
-    return out[:, inputs.prompt_len :], messages, np.diff(marks).tolist()
+    call.kwargs.setdefault("logits_processor", []).append(mark)
+    out = on_device(call, **{"max_new_tokens": 16} | options)
+    return out[:, call.inputs.prompt_len :], call.read(out), np.diff(marks).tolist()
 
 
 @pytest.mark.parametrize("options", [{}, {"do_sample": True, "top_k": 0}], ids=["greedy", "sampled"])
@@ -123,17 +122,10 @@ def test_one_careless_line_is_noticed(tiny_guide: Any, fake: FakeDevice, name: s
     ids=str,
 )
 def test_rows_and_counters_are_those_of_the_host(tiny_guide: Any, options: dict[str, Any], request: Any) -> None:
-    plans = [plan_of(tiny_guide, name) if name else None for name in NAMES]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:3], plans)
     torch.manual_seed(0)
-    host = tiny_guide.model.generate(
-        **inputs,
-        **{"max_new_tokens": 16, "do_sample": False} | options,
-        **generate_kwargs(tiny_guide.context, inputs, plans),
-    )
-    expected = read_messages(tiny_guide.context, host, inputs, plans)
+    host, expected = GuidedCall(tiny_guide, CHATS[:3], NAMES).run(max_new_tokens=16, **options)
     tokens, messages, _ = run(tiny_guide, request.getfixturevalue("fake"), NAMES, **options)
-    assert torch.equal(tokens, host[:, inputs.prompt_len :])
+    assert tokens.tolist() == host
     assert [m.guidance for m in messages] == [m.guidance for m in expected]
     assert [m.finish_reason for m in messages] == [m.finish_reason for m in expected]
 
@@ -150,11 +142,8 @@ def test_nan_logits_end_their_row_and_cost_no_wait(
     plans = [tiny_guide.plan(stop=stop), plan_of(tiny_guide, "json"), None][:num_rows]
     *_, clean = run(tiny_guide, fake, plans, **options)
     width = options.get("num_beams", 1)
-    hook = tiny_guide.model.register_forward_hook(Poison(slice(0, width), 3))
-    try:
+    with tiny_guide.model.register_forward_hook(Poison(slice(0, width), 3)):
         _, messages, waits = run(tiny_guide, fake, plans, **options)
-    finally:
-        hook.remove()
     if not options or "do_sample" in options:
         assert waits == clean[: len(waits)]
     assert messages[0].finish_reason == "error"
@@ -174,15 +163,11 @@ def test_drafts_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
 @pytest.mark.parametrize("chat", CHATS[:3])
 def test_drafts_taken_back_on_the_device_are_those_of_the_host(tiny_guide: Any, chat: str, request: Any) -> None:
     """The token after a rejected draft was taken for the one that follows it, and the row ended with an error."""
-    plans = [tiny_guide.plan()]
-    inputs = checked_inputs(tiny_guide.context, [chat], plans)
-    options = {"max_new_tokens": 16, "do_sample": False, "prompt_lookup_num_tokens": 2}
-    host = tiny_guide.model.generate(**inputs, **options, **generate_kwargs(tiny_guide.context, inputs, plans))
-    (expected,) = read_messages(tiny_guide.context, host, inputs, plans)
+    plans, options = [tiny_guide.plan()], {"max_new_tokens": 16, "prompt_lookup_num_tokens": 2}
+    _, (expected,) = GuidedCall(tiny_guide, [chat], plans).run(**options)
     request.getfixturevalue("fake")
-    shown = {key: value.to(DEVICE) for key, value in inputs.items()}
-    out = tiny_guide.model.generate(**shown, **options, **generate_kwargs(tiny_guide.context, inputs, plans)).cpu()
-    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
+    call = GuidedCall(tiny_guide, [chat], plans)
+    (message,) = call.read(on_device(call, **options))
     assert expected.error is None
     assert (message.token_ids, message.error) == (expected.token_ids, None)
     assert message.guidance == expected.guidance
@@ -190,22 +175,15 @@ def test_drafts_taken_back_on_the_device_are_those_of_the_host(tiny_guide: Any, 
 
 def test_stops_in_text_need_the_token_at_once(tiny_guide: Any, request: Any) -> None:
     """A stop sequence is found on the host: one wait a step, and the row ends on the very token."""
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans := [tiny_guide.plan()])
-    free = tiny_guide.model.generate(
-        **inputs, max_new_tokens=30, do_sample=False, **generate_kwargs(tiny_guide.context, inputs, plans)
-    )
-    text = read_messages(tiny_guide.context, free, inputs, plans)[0].content
+    text = GuidedCall(tiny_guide, CHATS[:1], [tiny_guide.plan()]).run(max_new_tokens=30)[1][0].content
     stop = next(text[i : i + 2] for i in range(3, 20) if text[i : i + 2].isascii() and text.count(text[i : i + 2]) == 1)
-    plans = [tiny_guide.plan(stop=[stop])]
     request.getfixturevalue("fake")
-    shown = {key: value.to(DEVICE) for key, value in inputs.items()}
-    out = tiny_guide.model.generate(
-        **shown, max_new_tokens=30, do_sample=False, **generate_kwargs(tiny_guide.context, inputs, plans)
-    ).cpu()
-    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
+    call = GuidedCall(tiny_guide, CHATS[:1], [tiny_guide.plan(stop=[stop])])
+    out = on_device(call, max_new_tokens=30)
+    (message,) = call.read(out)
     assert message.stop_reason == stop
     assert message.content == text[: text.index(stop)]
-    assert len(message.token_ids) == out.shape[1] - inputs.prompt_len
+    assert len(message.token_ids) == out.shape[1] - call.inputs.prompt_len
 
 
 @pytest.mark.parametrize("at", [2, 1, 5])
@@ -216,10 +194,7 @@ def test_counters_after_an_interrupted_call(
     tiny_guide: Any, at: int, options: dict[str, Any], fake: FakeDevice
 ) -> None:
     """Those of the first call, counted on the device, were still there after an exception at the first step."""
-    plans = [plan_of(tiny_guide, "json"), None]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
-    shown = {key: value.to(DEVICE) for key, value in inputs.items()}
-    options = {"max_new_tokens": 16, "do_sample": False} | options
+    options = {"max_new_tokens": 16} | options
     calls: list[int] = []
 
     def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -228,17 +203,17 @@ def test_counters_after_an_interrupted_call(
             raise KeyboardInterrupt
         return scores
 
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    expected = tiny_guide.model.generate(**shown, **options, **kwargs).cpu()
-    judged = read_messages(tiny_guide.context, expected, inputs, plans)
+    call = GuidedCall(tiny_guide, CHATS[:2], ["json", None])
+    expected = on_device(call, **options)
+    judged = call.read(expected)
     assert judged[0].guidance.overridden + judged[0].guidance.rescued > 0
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    kwargs["logits_processor"].append(interrupt)
+    call = GuidedCall(tiny_guide, CHATS[:2], ["json", None])
+    call.kwargs["logits_processor"].append(interrupt)
     with pytest.raises(KeyboardInterrupt):
-        tiny_guide.model.generate(**shown, **options, **kwargs)
-    out = tiny_guide.model.generate(**shown, **options, **kwargs).cpu()
+        on_device(call, **options)
+    out = on_device(call, **options)
     assert torch.equal(out, expected)
-    assert [m.guidance for m in read_messages(tiny_guide.context, out, inputs, plans)] == [m.guidance for m in judged]
+    assert [m.guidance for m in call.read(out)] == [m.guidance for m in judged]
 
 
 def test_our_own_loop_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:

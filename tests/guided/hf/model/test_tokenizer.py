@@ -11,7 +11,6 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from guided.hf.model.tokenizer import facts_of
-from special_tokens.errors import TokenizerError
 from tests.made_up.tokenizers import MARKERS, small_tokenizer
 
 REAL = ("qwen3", "gpt4o", "llama2")  # dense, with a hole, with added tokens among the others
@@ -40,12 +39,6 @@ def test_size_and_lookup_are_those_of_the_vocabulary(name: str, tokenizer_folder
     tokenizer = live((tokenizer_folder(name) / "tokenizer.json").read_text(encoding="utf-8"))
     facts, vocab = facts_of(tokenizer), tokenizer.get_vocab()
     assert facts.vocab_size == max(vocab.values()) + 1
-    assert facts.lookup is not None
     some = [*list(vocab)[::997], *(token.text for token in facts.added)]
     assert [facts.lookup(text) for text in some] == [vocab.get(text) for text in some]
     assert facts.lookup("no such token at all") is None
-
-
-def test_a_tokenizer_without_a_fast_backend_is_refused() -> None:
-    with pytest.raises(TokenizerError, match="has no fast backend"):
-        facts_of(object())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import fields
@@ -25,6 +24,7 @@ from tests.conftest import CHAT_TEMPLATE
 from tests.made_up.call_templates import TYPED
 from tests.made_up.templates import READABLE
 from tests.made_up.tokenizers import MARKERS, small_tokenizer
+from tests.shared_templates import shared_template, template_names
 
 FLAGGED = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 NAMED = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "tokenizer_class": "PreTrainedTokenizerFast"}
@@ -90,17 +90,10 @@ def test_made_up_models_are_read_as_transformers_reads_them(name: str, tmp_path:
     assert_equal(model(tmp_path, TEMPLATES[name]))
 
 
-def names() -> list[str]:
-    root = Path(__file__).resolve().parents[4]
-    folder = Path(os.environ.get("GUIDED_SHARED", root.parent / "shared")) / "data" / "templates"
-    return sorted(path.stem for path in folder.glob("*.jinja")) or ["absent"]
-
-
 @since_transformers("5.22", "older names of reasoning, and names that templates may not use")
-@pytest.mark.parametrize("name", names())
-def test_real_templates_are_read_as_transformers_reads_them(shared: Path, name: str, tmp_path: Path) -> None:
-    template = shared / "data" / "templates" / f"{name}.jinja"
-    assert_equal(model(tmp_path, template.read_text(encoding="utf-8")))
+@pytest.mark.parametrize("name", template_names())
+def test_real_templates_are_read_as_transformers_reads_them(name: str, tmp_path: Path) -> None:
+    assert_equal(model(tmp_path, shared_template(name)))
 
 
 @pytest.mark.parametrize("name", ["qwen3", "smollm2"])

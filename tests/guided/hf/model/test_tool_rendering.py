@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from grammars.values.format import Format, InputNeeds, ToolCallFormat
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import TemplateError, ToolError
 from tests.conftest import CHAT_TEMPLATE, make_tiny_guide
+from tests.shared_templates import shared_template
 
 CALLS = ToolCallFormat(
     "json_in_tags",
@@ -29,19 +28,11 @@ TOOLS = (
 )
 
 
-def shared_template() -> str:
-    folder = Path(os.environ.get("GUIDED_SHARED", Path(__file__).parents[5] / "shared"))
-    path = folder / "data" / "templates" / "command_r_plus.jinja"
-    if not path.is_file():
-        pytest.skip("needs the shared chat templates, which are absent")
-    return path.read_text(encoding="utf-8")
-
-
 @pytest.fixture(scope="module", params=["made up", "command_r_plus"])
 def guide(request: pytest.FixtureRequest) -> Any:
     made = make_tiny_guide()
     if request.param == "command_r_plus":
-        made.tokenizer.chat_template = shared_template()
+        made.tokenizer.chat_template = shared_template(request.param)
         return guided.Guide(made.model, made.tokenizer)
     made.tokenizer.chat_template = TOOLS + CHAT_TEMPLATE
     return guided.Guide(made.model, made.tokenizer, format=Format("rag", tool_calls=CALLS, inputs=NATIVE))

@@ -14,6 +14,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.cases import wait_until
+
 ROOT = Path(__file__).resolve().parents[4]
 CHAT = "/v1/chat/completions"
 
@@ -122,8 +124,5 @@ def two(started: LiveReplicas) -> LiveReplicas:
 def replicas(two: LiveReplicas) -> LiveReplicas:
     """Both replicas, alive, with nothing to do."""
     two.wait_for(2)
-    until = time.monotonic() + 120
-    while two.metric("guided_num_rows_running").total():
-        assert time.monotonic() < until, two.metric("guided_num_rows_running")
-        time.sleep(0.3)
+    wait_until(lambda: not two.metric("guided_num_rows_running").total(), 120)
     return two

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.cases import wait_until
 from tests.guided.ray.live.conftest import CHAT, LiveReplicas, deploy
 
 USER = [{"role": "user", "content": "Tell me about the sea."}]
@@ -142,10 +143,7 @@ def test_a_client_that_goes_away_frees_its_row(replicas: LiveReplicas, stream: b
         raw.sendall(b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (CHAT.encode(), len(data), data))
         while not replicas.metric("guided_num_rows_running").total():
             time.sleep(0.2)
-    until = time.monotonic() + 60
-    while replicas.metric("guided_num_rows_running").total():
-        assert time.monotonic() < until
-        time.sleep(0.2)
+    wait_until(lambda: not replicas.metric("guided_num_rows_running").total(), 60)
 
 
 def test_a_refusal_of_the_server_arrives_as_it_is(replicas: LiveReplicas) -> None:
@@ -192,20 +190,14 @@ def test_requests_are_traced_and_logged_where_they_are_answered(replicas: LiveRe
 
     replicas.post({"messages": USER, "max_tokens": 2})
     assert "guided.decode" in (replicas.deaths / "spans").read_text().split()
-    until = time.monotonic() + 60
-    while not any((line["route"], line["status"]) == (CHAT, 200) for line in logged()):
-        assert time.monotonic() < until
-        time.sleep(0.3)
+    wait_until(lambda: any((line["route"], line["status"]) == (CHAT, 200) for line in logged()), 60)
 
 
 def test_a_replica_whose_engine_has_ended_is_replaced(replicas: LiveReplicas) -> None:
     refused = replicas.kill("engine")
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
     sick = refused.headers["x-replica"]
-    until = time.monotonic() + 300
-    while sick in replicas.metric("guided_num_rows_running"):
-        assert time.monotonic() < until
-        time.sleep(0.3)
+    wait_until(lambda: sick not in replicas.metric("guided_num_rows_running"), 300)
     replicas.wait_for(2)
     assert replicas.post({"messages": USER, "max_tokens": 2}).status_code == 200
 
@@ -226,11 +218,8 @@ def test_while_no_replica_is_there_waiting_is_bounded(replicas: LiveReplicas) ->
         assert metrics.text == ""
     finally:
         (replicas.deaths / "boot").unlink()
-    until = time.monotonic() + 300
-    while (
-        replicas.post({"messages": USER, "max_tokens": 2}).status_code != 200
-    ):  # its engine measures first, for seconds
-        assert time.monotonic() < until
+    # its engine measures first, for seconds
+    wait_until(lambda: replicas.post({"messages": USER, "max_tokens": 2}).status_code == 200, 300)
     deploy(replicas=2)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
+from tests.cases import wait_until
 from tests.guided.vllm.live.conftest import MODEL, LiveVllm, served
 
 LONG = {
@@ -39,15 +39,8 @@ def leave(live: LiveVllm, *, stream: bool) -> None:
     line.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
     if stream:
         assert line.getresponse().readline()
-    wait_for(lambda: live.metric("vllm:num_requests_running") >= 1)
+    wait_until(lambda: live.metric("vllm:num_requests_running") >= 1, 120)
     line.close()
-
-
-def wait_for(is_so: Callable[[], bool], seconds: float = 120.0) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("limit", BROKEN)
@@ -75,7 +68,7 @@ def test_masks_that_raise_end_their_row_alone(breaking: LiveVllm, limit: int) ->
 def test_the_row_of_a_client_that_leaves_is_freed(breaking: LiveVllm, stream: bool) -> None:
     before = breaking.metric("vllm:generation_tokens_total")
     leave(breaking, stream=stream)
-    wait_for(lambda: breaking.metric("vllm:num_requests_running") == 0)
+    wait_until(lambda: breaking.metric("vllm:num_requests_running") == 0, 120)
     assert breaking.metric("vllm:kv_cache_usage_perc") == 0
     assert breaking.metric("vllm:generation_tokens_total") - before < _LONG_TOKENS  # it was not written to its end
 

@@ -11,12 +11,10 @@ import torch
 
 from grammars.plan.plan import Stops
 from grammars.values.constraints import Lark
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
 from tests.guided.engine.test_engine_failure import PANICS
-from tests.judges.generation import CHATS, check_answer, generate, plan_of, with_spy
+from tests.judges.generation import CHATS, GuidedCall, check_answer, generate, with_spy
 
 MODE = ("a row whose guidance fails", "right", "it ends with finish_reason error, or goes on unguided by option")
 
@@ -61,13 +59,12 @@ FAULTS: list[tuple[str, int, Any]] = [
 
 
 def run(guide: Any, fault: Fault | None, **options: Any) -> tuple[Any, list[Any], list[torch.Tensor]]:
-    plans = [plan_of(guide, name) if name else None for name in NAMES]
-    inputs = checked_inputs(guide.context, CHATS, plans)
-    kwargs, spy = with_spy(generate_kwargs(guide.context, inputs, plans, **options))
+    call = GuidedCall(guide, CHATS, NAMES, **options)
+    call.kwargs, spy = with_spy(call.kwargs)
     if fault is not None:
-        fault.target = inputs.session.rows[1].state
-    out = guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
-    return out[:, inputs.prompt_len :], read_messages(guide.context, out, inputs, plans), spy.scores
+        fault.target = call.inputs.session.rows[1].state
+    out = call.generate(max_new_tokens=30)
+    return out[:, call.inputs.prompt_len :], call.read(out), spy.scores
 
 
 @pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
@@ -157,11 +154,9 @@ def scripted(
     """The tokens and messages of rows that have the plan on which the engine panics after 3; None is a plain row."""
     plan = guide.plan(response_format=Lark(PANICS))
     plans = [None if text is None else plan for text in texts]
-    inputs = checked_inputs(guide.context, chats[: len(texts)], plans)
-    kwargs = generate_kwargs(guide.context, inputs, plans, on_error=on_error)
-    kwargs.setdefault("logits_processor", []).insert(0, Script(guide, texts, inputs.prompt_len))
-    out = guide.model.generate(**inputs, **{"max_new_tokens": 5, "do_sample": False} | options, **kwargs)
-    return out[:, inputs.prompt_len :].tolist(), read_messages(guide.context, out, inputs, plans)
+    call = GuidedCall(guide, chats[: len(texts)], plans, on_error=on_error)
+    call.kwargs.setdefault("logits_processor", []).insert(0, Script(guide, texts, call.inputs.prompt_len))
+    return call.run(max_new_tokens=5, **options)
 
 
 @pytest.mark.parametrize("options", [{}, {"do_sample": True}, {"prefill_chunk_size": 4}], ids=str)
@@ -224,11 +219,8 @@ class Poison:
 
 
 def poisoned(guide: Any, poison: Poison, **options: Any) -> tuple[Any, list[Any], list[torch.Tensor]]:
-    hook = guide.model.register_forward_hook(poison)
-    try:
+    with guide.model.register_forward_hook(poison):
         return run(guide, None, **options)
-    finally:
-        hook.remove()
 
 
 @pytest.mark.parametrize("ids", [slice(None), [0], slice(5, 40)], ids=["all", "one", "some"])
@@ -255,90 +247,60 @@ def test_nan_logits_end_a_guided_row_with_an_error(tiny_guide: Any, ids: Any, on
 )
 @pytest.mark.parametrize("stop", [None, "never written"])
 def test_nan_logits_end_a_row_of_free_text_with_an_error(tiny_guide: Any, options: dict[str, Any], stop: Any) -> None:
-    plans = [tiny_guide.plan(stop=stop)]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
-    hook = tiny_guide.model.register_forward_hook(Poison(slice(None), 2))  # type: ignore[arg-type]
-    try:
-        out = tiny_guide.model.generate(
-            **inputs, **{"max_new_tokens": 20, "do_sample": False} | options,
-            **generate_kwargs(tiny_guide.context, inputs, plans),
-        )  # fmt: skip
-    finally:
-        hook.remove()
-    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
+    call = GuidedCall(tiny_guide, CHATS[:1], [tiny_guide.plan(stop=stop)])
+    with tiny_guide.model.register_forward_hook(Poison(slice(None), 2)):  # type: ignore[arg-type]
+        (tokens,), (message,) = call.run(max_new_tokens=20, **options)
     assert message.finish_reason == "error"
     assert "the model's logits are not numbers" in str(message.error)
-    assert out.shape[1] - inputs.prompt_len < 20
-    again = tiny_guide.model.generate(**inputs, max_new_tokens=5, **generate_kwargs(tiny_guide.context, inputs, plans))
-    assert read_messages(tiny_guide.context, again, inputs, plans)[0].error is None
+    assert len(tokens) < 20
+    assert GuidedCall(tiny_guide, CHATS[:1], call.plans).run(max_new_tokens=5)[1][0].error is None
 
 
 @pytest.mark.parametrize("row", [None, Stops(("never written",))], ids=["none", "stops"])
 def test_nan_logits_of_a_row_without_guidance_are_left_as_they_are(tiny_guide: Any, row: Any) -> None:
-    plans = [tiny_guide.plan(), row]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
+    call = GuidedCall(tiny_guide, CHATS[:2], [tiny_guide.plan(), row])
     seen: list[bool] = []
 
     def spy(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         seen.append(bool(scores[1].isnan().all()))
         return scores
 
-    kwargs["logits_processor"].append(spy)
-    hook = tiny_guide.model.register_forward_hook(Poison(1, 2))
-    try:
-        out = tiny_guide.model.generate(**inputs, max_new_tokens=6, do_sample=False, **kwargs)
-    finally:
-        hook.remove()
+    call.kwargs["logits_processor"].append(spy)
+    with tiny_guide.model.register_forward_hook(Poison(1, 2)):
+        _, messages = call.run(max_new_tokens=6)
     assert seen == [False, False, True, True, True, True]
-    messages = read_messages(tiny_guide.context, out, inputs, plans)
     assert [message.error for message in messages] == [None, None]
 
 
 def test_G4_after_a_failure_the_same_objects_serve_again(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    plans = [plan_of(tiny_guide, "json")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
+    call = GuidedCall(tiny_guide, CHATS[:1], ["json"])
     for verb, at, error in FAULTS:
         with monkeypatch.context() as patch:
             fault = Fault(patch, verb, at, error)
-            fault.target = inputs.session.rows[0].state
-            out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
-            (message,) = read_messages(tiny_guide.context, out, inputs, plans)
-            assert message.finish_reason == "error"
-        out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
-        (message,) = read_messages(tiny_guide.context, out, inputs, plans)
-        check_answer(tiny_guide, "json", out[0, inputs.prompt_len :].tolist(), message)
+            fault.target = call.inputs.session.rows[0].state
+            assert call.run(max_new_tokens=30)[1][0].finish_reason == "error"
+        (tokens,), (message,) = call.run(max_new_tokens=30)
+        check_answer(tiny_guide, "json", tokens, message)
         assert message.guidance.masks == message.guidance.commits == len(message.token_ids)
 
 
 def test_a_processor_after_ours_that_chooses_against_the_mask(tiny_guide: Any) -> None:
     """The row ends with an error at that token: what was written until then is kept."""
-    plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "choice")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, inputs.prompt_len + 2))
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
-    first, second = read_messages(tiny_guide.context, out, inputs, plans)
+    call = GuidedCall(tiny_guide, CHATS[:2], ["json", "choice"])
+    call.kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, call.inputs.prompt_len + 2))
+    tokens, (first, second) = call.run(max_new_tokens=30)
     assert isinstance(first.error, TokenRefused)
     assert "does not allow" in str(first.error)
-    assert first.token_ids == tuple(out[0, inputs.prompt_len :].tolist()[:2])
-    check_answer(tiny_guide, "choice", out[1, inputs.prompt_len :].tolist(), second)
+    assert first.token_ids == tuple(tokens[0][:2])
+    check_answer(tiny_guide, "choice", tokens[1], second)
 
 
 def test_G7_rollbacks_are_counted_per_call_and_may_be_limited(tiny_guide: Any) -> None:
-    plans = [plan_of(tiny_guide, "json")]
-    inputs = checked_inputs(tiny_guide.context, ['{"ok": true, "n": 7} and {"ok": false'], plans)
-    options = {"max_new_tokens": 40, "do_sample": False, "prompt_lookup_num_tokens": 3}
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    counts = []
-    for _ in range(2):
-        out = tiny_guide.model.generate(**inputs, **options, **kwargs)
-        counts.append(read_messages(tiny_guide.context, out, inputs, plans)[0].guidance.rollbacks)
+    chats = ['{"ok": true, "n": 7} and {"ok": false']
+    call = GuidedCall(tiny_guide, chats, ["json"])
+    counts = [call.run(prompt_lookup_num_tokens=3)[1][0].guidance.rollbacks for _ in range(2)]
     assert counts[0] == counts[1] > 3
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans, max_rollbacks=3)
-    out = tiny_guide.model.generate(**inputs, **options, **kwargs)
-    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
+    _, (message,) = GuidedCall(tiny_guide, chats, ["json"], max_rollbacks=3).run(prompt_lookup_num_tokens=3)
     assert message.finish_reason == "error"
     assert isinstance(message.error, LimitExceeded)
     assert "at most 3 times (max_rollbacks)" in str(message.error)
@@ -349,26 +311,22 @@ def test_G3_a_panic_in_one_prompts_search_leaves_the_others_as_they_are(
     tiny_guide: Any, options: dict[str, Any]
 ) -> None:
     plan = tiny_guide.plan(response_format=Lark(PANICS))
-    inputs = checked_inputs(tiny_guide.context, CHATS[:2], [plan, plan])
     best = {first: tiny_guide.engine.tokenize(first)[0] for first in "123"}
     found = []
     for firsts in ("12", "32"):
-        kwargs = generate_kwargs(tiny_guide.context, inputs, [plan, plan])
+        call = GuidedCall(tiny_guide, CHATS[:2], [plan, plan])
 
-        def prefer(input_ids: torch.Tensor, scores: torch.Tensor, firsts: str = firsts) -> torch.Tensor:
+        def prefer(input_ids: torch.Tensor, scores: torch.Tensor, firsts: str = firsts, call: GuidedCall = call) -> Any:
             scores = scores.clone()
-            if input_ids.shape[1] == inputs.prompt_len:
+            if input_ids.shape[1] == call.inputs.prompt_len:
                 half = len(scores) // 2
                 scores[:half, best[firsts[0]]] += 200.0
                 scores[half:, best["3"]] = -200.0
             return scores
 
-        kwargs["logits_processor"].insert(0, prefer)
+        call.kwargs["logits_processor"].insert(0, prefer)
         torch.manual_seed(0)
-        out = tiny_guide.model.generate(**inputs, **{"max_new_tokens": 6, "do_sample": False} | options, **kwargs)
-        found.append(
-            (out[:, inputs.prompt_len :].tolist(), read_messages(tiny_guide.context, out, inputs, [plan, plan]))
-        )
+        found.append(call.run(max_new_tokens=6, **options))
     (tokens, messages), (other_tokens, other_messages) = found
     half = len(messages) // 2
     for r in range(half, len(messages)):

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import guided
-from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.call import read_messages
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import ModelError
 from tests.guided.hf.conftest import tiny_model
-from tests.judges.generation import CHATS, check_all, check_answer, generate, plan_of
+from tests.judges.generation import CHATS, GuidedCall, check_all, check_answer, generate
 from tests.made_up.scripts import write
 
 MODE = ("logits wider than the tokenizer", "right", "the tail is masked")
@@ -47,11 +47,9 @@ def test_a_model_that_was_resized_after_the_guides_back(tiny_guide: Any) -> None
     guide = guide_of(tiny_guide, width)
     guide.model.resize_token_embeddings(width + 40)
     check_all(guide, ["json"], generate(guide, CHATS[:1], ["json"]))
-    plans = [plan_of(guide, "choice")]
-    inputs = checked_inputs(guide.context, CHATS[:1], plans)
-    processor = generate_kwargs(guide.context, inputs, plans)["logits_processor"][0]
+    call = GuidedCall(guide, CHATS[:1], ["choice"])
     with pytest.raises(ModelError, match="build the guide with this very model"):
-        processor(inputs["input_ids"], torch.zeros(1, 40))
+        call.kwargs["logits_processor"][0](call.inputs["input_ids"], torch.zeros(1, 40))
 
 
 @pytest.mark.parametrize("width", [280, 295])
@@ -72,16 +70,9 @@ def test_a_last_layer_wider_than_its_config(tiny_guide: Any, bound: bool) -> Non
         model.lm_head.weight[:296] = narrow.weight
     model.generation_config = tiny_guide.model.generation_config
     guide = guided.Guide(model, tiny_guide.tokenizer)
-    plans = [plan_of(guide, "json")]
     for options in ({}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}):
-        inputs = checked_inputs(guide.context, CHATS[:1], plans)
-        kwargs = (
-            generate_kwargs(guide.context, inputs, plans) if bound else generate_kwargs(guide.context, None, plans[0])
-        )
-        inputs.session = kwargs["logits_processor"][0].session
-        out = model.generate(**inputs, max_new_tokens=40, do_sample=False, **options, **kwargs)
-        (message,) = read_messages(guide.context, out, inputs, plans)
-        check_answer(guide, "json", out[0, inputs.prompt_len :].tolist(), message)
+        (tokens,), (message,) = GuidedCall(guide, CHATS[:1], ["json"], bound=bound).run(**options)
+        check_answer(guide, "json", tokens, message)
 
 
 @pytest.mark.parametrize("row", [None, guided.Stops(["never"])], ids=["plain", "stops alone"])

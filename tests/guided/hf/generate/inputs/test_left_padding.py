@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from guided.hf.generate.call import generate_kwargs
-from tests.judges.generation import CHATS, check_all, generate, greedy
+from tests.judges.generation import CHATS, GuidedCall, check_all, generate, greedy
 
 MODE = ("left padding", "right", "padding is not part of a row's history; rows are those of unpadded prompts")
 
@@ -34,13 +33,13 @@ def test_a_prompt_padded_further_is_the_same_prompt(tiny_guide: Any) -> None:
     """The kwargs belong to the prompts, not to the width that they were padded to."""
     import torch
 
-    inputs, plans, out, messages = generate(tiny_guide, CHATS[:2], NAMES[:2])
+    call = GuidedCall(tiny_guide, CHATS[:2], NAMES[:2])
+    rows, messages = call.run()
     wider = {
-        "input_ids": torch.nn.functional.pad(inputs["input_ids"], (3, 0), value=tiny_guide.context.pad_id),
-        "attention_mask": torch.nn.functional.pad(inputs["attention_mask"], (3, 0)),
+        "input_ids": torch.nn.functional.pad(call.inputs["input_ids"], (3, 0), value=tiny_guide.context.pad_id),
+        "attention_mask": torch.nn.functional.pad(call.inputs["attention_mask"], (3, 0)),
     }
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    again = tiny_guide.model.generate(**wider, max_new_tokens=40, do_sample=False, **kwargs)
-    for row, message in zip(again[:, inputs.prompt_len + 3 :].tolist(), messages, strict=True):
+    again = call.generate(**wider)[:, call.inputs.prompt_len + 3 :].tolist()
+    for row, message in zip(again, messages, strict=True):
         assert tuple(row[: len(message.token_ids)]) == message.token_ids
-    assert out.shape[1] + 3 == again.shape[1]
+    assert len(again[0]) == len(rows[0])

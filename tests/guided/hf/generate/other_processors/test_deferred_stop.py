@@ -34,11 +34,8 @@ def test_the_extra_step_leaves_no_trace(
     monkeypatch.setattr(torch, "Event", DoneEvent)
     names = ["json", "choice"]
     calls: list[int] = []
-    hook = tiny_guide.model.register_forward_hook(lambda *_: calls.append(1))
-    try:
+    with tiny_guide.model.register_forward_hook(lambda *_: calls.append(1)):
         result = inputs, plans, out, messages = generate(tiny_guide, CHATS[:2], names, **options)
-    finally:
-        hook.remove()
     check_all(tiny_guide, names, result)
     assert len(calls) == out.shape[1] - inputs.prompt_len + 1, "the extra step was taken"
     for r, message in enumerate(messages):

@@ -10,13 +10,11 @@ import torch
 from transformers import GenerationConfig
 
 from grammars.values.constraints import Choice
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.model import conflicts
 from special_tokens.errors import ModelError
 from tests.cases import since_transformers
-from tests.judges.generation import CHATS, FORMATS, check_all, check_answer, generate, plan_of, with_spy
+from tests.judges.generation import CHATS, FORMATS, GuidedCall, check_all, check_answer, generate, with_spy
 
 MODE = (
     "min_new_tokens, suppress_tokens, bad words, forced ids, n-grams, penalties, biases",
@@ -73,16 +71,12 @@ def test_the_list_is_complete(tiny_guide: Any) -> None:
 @pytest.mark.parametrize("mode", [{"do_sample": True, "top_k": 20}, {"do_sample": False}], ids=str)
 def test_G9_the_grammar_wins(tiny_guide: Any, flag: str, mode: dict[str, Any]) -> None:
     names = list(FORMATS)
-    plans = [plan_of(tiny_guide, name) for name in names]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:3], plans)
-    kwargs, spy = with_spy(generate_kwargs(tiny_guide.context, inputs, plans))
+    call = GuidedCall(tiny_guide, CHATS[:3], names)
+    call.kwargs, spy = with_spy(call.kwargs)
     torch.manual_seed(0)
-    for max_new_tokens in (4, 40):
-        out = tiny_guide.model.generate(
-            **inputs, max_new_tokens=max_new_tokens, **mode, **flags(tiny_guide)[flag], **kwargs
-        )
-        messages = read_messages(tiny_guide.context, out, inputs, plans)
-        for name, row, message in zip(names, out[:, inputs.prompt_len :].tolist(), messages, strict=True):
+    for size in (4, 40):
+        rows, messages = call.run(max_new_tokens=size, **mode, **flags(tiny_guide)[flag])
+        for name, row, message in zip(names, rows, messages, strict=True):
             check_answer(tiny_guide, name, row, message)
     assert spy.scores
 
@@ -96,11 +90,9 @@ def test_beams_under_such_flags(tiny_guide: Any, flag: str) -> None:
 
 def test_rescued_steps_are_counted_and_others_are_not(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=Choice(["yes"]))
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
-    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan])
+    call = GuidedCall(tiny_guide, CHATS[:1], [plan])
     for options, rescued in (({}, 0), ({"min_new_tokens": 30}, 1), ({"suppress_tokens": letters(tiny_guide, "e")}, 1)):
-        out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **options, **kwargs)
-        (message,) = read_messages(tiny_guide.context, out, inputs, [plan])
+        _, (message,) = call.run(**options)
         assert (message.content, message.finish_reason) == ("yes", "stop")
         assert message.guidance.rescued == rescued
 
@@ -145,8 +137,7 @@ def test_fields_may_be_tensors(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch,
     config.suppress_tokens = torch.tensor(ids, dtype=torch.long)
     monkeypatch.setattr(tiny_guide.model, "generation_config", config)
     assert ("suppress_tokens" in conflicts.conflicts(config)) == bool(ids)
-    plans = [plan_of(tiny_guide, "json")]
-    assert generate_kwargs(tiny_guide.context, checked_inputs(tiny_guide.context, CHATS[:1], plans), plans)
+    assert GuidedCall(tiny_guide, CHATS[:1], ["json"]).kwargs
 
 
 def test_fields_of_a_hub_config_are_named_once(
@@ -162,18 +153,9 @@ def test_fields_of_a_hub_config_are_named_once(
     monkeypatch.setattr(conflicts, "_warned", set())
     with caplog.at_level(logging.WARNING, logger="guided"):
         for _ in range(2):
-            plans = [plan_of(tiny_guide, "json"), None]
-            inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
             torch.manual_seed(0)
-            out = tiny_guide.model.generate(
-                **inputs, max_new_tokens=40, **generate_kwargs(tiny_guide.context, inputs, plans)
-            )
-            check_answer(
-                tiny_guide,
-                "json",
-                out[0, inputs.prompt_len :].tolist(),
-                read_messages(tiny_guide.context, out, inputs, plans)[0],
-            )
+            (tokens, _), (message, _) = GuidedCall(tiny_guide, CHATS[:2], ["json", None]).run(do_sample=True)
+            check_answer(tiny_guide, "json", tokens, message)
     (record,) = [r for r in caplog.records if "generation config can forbid" in r.message]
     for name in ("suppress_tokens", "min_new_tokens", "no_repeat_ngram_size", "forced_eos_token_id"):
         assert name in record.message

@@ -12,11 +12,9 @@ import torch
 from transformers import StoppingCriteria
 
 from grammars.plan.plan import Stops
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from guided.hf.model import conflicts
 from tests.guided.hf.generate.failures.test_failing_rows import AgainstTheMask
-from tests.judges.generation import CHATS, check_answer, generate, greedy, plan_of
+from tests.judges.generation import CHATS, GuidedCall, check_answer, generate, greedy
 
 MODE = (
     "stop_strings, eos_token_id, criteria of the call",
@@ -54,17 +52,13 @@ def test_a_row_cut_by_others_is_the_same_with_neighbours_and_without(
     tiny_guide: Any, which: str, on_error: str, sampled: bool
 ) -> None:
     """It was blamed for the padding after it."""
-    plans = [plan_of(tiny_guide, name) if name else None for name in NAMES]
     messages = {}
     for rows in ((0,), (0, 1), (0, 1, 2), (0, 2)):
-        used = [plans[r] for r in rows]
-        inputs = checked_inputs(tiny_guide.context, [CHATS[r] for r in rows], used)
-        kwargs = generate_kwargs(tiny_guide.context, inputs, used, on_error=on_error)
+        call = GuidedCall(tiny_guide, [CHATS[r] for r in rows], [NAMES[r] for r in rows], on_error=on_error)
         if which == "criterion":
-            kwargs["stopping_criteria"].append(After(0, 3, inputs.prompt_len))
-        options = {"do_sample": True, "top_k": 1} if sampled else {"do_sample": False}
-        out = tiny_guide.model.generate(**inputs, max_new_tokens=30, **options, **stops(tiny_guide)[which], **kwargs)
-        message, *others = read_messages(tiny_guide.context, out, inputs, used)
+            call.kwargs["stopping_criteria"].append(After(0, 3, call.inputs.prompt_len))
+        options = {"do_sample": True, "top_k": 1} if sampled else {}
+        _, (message, *others) = call.run(max_new_tokens=30, **options, **stops(tiny_guide)[which])
         assert (message.error, message.finish_reason, message.guidance.applied) == (None, "length", True)
         assert message.guidance.commits == len(message.token_ids) > 1
         spare = message.guidance.masks - message.guidance.commits  # one for a step that was padded
@@ -72,18 +66,15 @@ def test_a_row_cut_by_others_is_the_same_with_neighbours_and_without(
         assert all(other.error is None for other in others)
         messages[rows] = (message.content, message.token_ids, message.usage.completion_tokens)
     assert len(set(messages.values())) == 1
-    assert messages[0,][1] == tuple(greedy(tiny_guide, inputs.prompt_ids[0], plans[0]))[: len(messages[0,][1])]
+    written = messages[0,][1]
+    assert written == tuple(greedy(tiny_guide, call.inputs.prompt_ids[0], call.plans[0]))[: len(written)]
 
 
 def cut(guide: Any, names: list[str | None], at: int, pad: int | None, **how: Any) -> list[Any]:
     """The messages of rows of which a criterion ends the first after ``at`` tokens; ``pad`` is named in the call."""
-    plans = [plan_of(guide, name) if name else None for name in names]
-    inputs = checked_inputs(guide.context, CHATS[: len(names)], plans)
-    kwargs = generate_kwargs(guide.context, inputs, plans, **how)
-    kwargs["stopping_criteria"].append(After(0, at, inputs.prompt_len))
-    named = {} if pad is None else {"pad_token_id": pad}
-    out = guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **named, **kwargs)
-    return read_messages(guide.context, out, inputs, plans)
+    call = GuidedCall(guide, CHATS[: len(names)], names, **how)
+    call.kwargs["stopping_criteria"].append(After(0, at, call.inputs.prompt_len))
+    return call.run(max_new_tokens=30, **({} if pad is None else {"pad_token_id": pad}))[1]
 
 
 @pytest.mark.parametrize("names", [["json", "regex"], ["json", None], ["json", "json", "choice", None]], ids=str)
@@ -105,14 +96,11 @@ def test_a_pad_token_that_only_the_call_names(tiny_guide: Any, names: Any, on_er
 def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, strings: Any, siblings: str | None) -> None:
     first = Stops(strings=tuple(strings)) if strings else None
     found = []
-    for others in ([], [plan_of(tiny_guide, siblings) if siblings else Stops(strings=("zzzz",))]):
-        plans = [first, *others]
-        inputs = checked_inputs(tiny_guide.context, CHATS[: len(plans)], plans)
-        kwargs = {"stopping_criteria": [], "pad_token_id": tiny_guide.context.pad_id}
-        kwargs |= generate_kwargs(tiny_guide.context, inputs, plans)
-        kwargs["stopping_criteria"].append(After(0, 3, inputs.prompt_len))
-        out = tiny_guide.model.generate(**inputs, max_new_tokens=12, do_sample=False, **kwargs)
-        message, *_ = read_messages(tiny_guide.context, out, inputs, plans)
+    for others in ([], [siblings or Stops(strings=("zzzz",))]):
+        call = GuidedCall(tiny_guide, CHATS[: 1 + len(others)], [first, *others])
+        call.kwargs = {"stopping_criteria": [], "pad_token_id": tiny_guide.context.pad_id} | call.kwargs
+        call.kwargs["stopping_criteria"].append(After(0, 3, call.inputs.prompt_len))
+        _, (message, *_) = call.run(max_new_tokens=12)
         found.append((message.token_ids, message.content, message.finish_reason, message.stop_reason, message.usage))
     assert len(found[0][0]) == 3
     assert found[0][2:4] == ("length", None)
@@ -133,25 +121,18 @@ def _prefer_in_first(token_id: int) -> Callable[[torch.Tensor, torch.Tensor], to
 def test_a_pad_token_that_a_row_names_as_its_stop_is_read(tiny_guide: Any) -> None:
     name = tiny_guide.tokenizer.convert_ids_to_tokens(tiny_guide.context.pad_id)
     for stop in (Stops(strings=(name,)), Stops(ids=(tiny_guide.context.pad_id,))):
-        plans = [stop, plan_of(tiny_guide, "json")]
-        inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
-        kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-
-        kwargs["logits_processor"].append(_prefer_in_first(tiny_guide.context.pad_id))
-        out = tiny_guide.model.generate(**inputs, max_new_tokens=12, do_sample=False, **kwargs)
-        first, _ = read_messages(tiny_guide.context, out, inputs, plans)
+        call = GuidedCall(tiny_guide, CHATS[:2], [stop, "json"])
+        call.kwargs["logits_processor"].append(_prefer_in_first(tiny_guide.context.pad_id))
+        _, (first, _) = call.run(max_new_tokens=12)
         assert (first.finish_reason, first.usage.completion_tokens) == ("stop", 1)
 
 
 def test_a_token_against_the_mask_is_no_pad_token_of_the_call(tiny_guide: Any) -> None:
     """The row that failed is filled with the pad token after the token that was refused."""
-    plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "json")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, inputs.prompt_len + 3))
+    call = GuidedCall(tiny_guide, CHATS[:2], ["json", "json"])
+    call.kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, call.inputs.prompt_len + 3))
     pad = tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, pad_token_id=pad, **kwargs)
-    first, second = read_messages(tiny_guide.context, out, inputs, plans)
+    _, (first, second) = call.run(max_new_tokens=30, pad_token_id=pad)
     assert (first.finish_reason, len(first.token_ids)) == ("error", 3)
     assert (second.finish_reason, second.error) == ("stop", None)
 
@@ -174,14 +155,10 @@ def test_a_pad_token_that_is_an_end_looks_like_one_only_where_the_answer_may_end
 @pytest.mark.parametrize(("stop", "at"), [("rha", 2), ("yes", 3), ("no", 0)])
 def test_beams_below_the_best_that_a_stop_string_cut(tiny_guide: Any, stop: str, at: int, as_object: bool) -> None:
     """Beams below one that ended by itself were taken for what the search had left over."""
-    plans = [plan_of(tiny_guide, "choice")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
     options = {"num_beams": 4, "num_return_sequences": 4, "stop_strings": [stop], "tokenizer": tiny_guide.tokenizer}
     if as_object:
         options |= {"return_dict_in_generate": True, "output_scores": True}
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **options, **kwargs)
-    messages = read_messages(tiny_guide.context, out, inputs, plans)
+    *_, messages = generate(tiny_guide, CHATS[:1], ["choice"], max_new_tokens=30, **options)
     assert [message.error for message in messages] == [None] * 4
     assert [message.finish_reason for message in messages] == ["length" if i == at else "stop" for i in range(4)]
     assert (messages[at].content or "").endswith(stop)
@@ -200,15 +177,11 @@ def test_beams_cut_by_others(tiny_guide: Any, options: dict[str, Any]) -> None:
 
 def test_the_first_token_against_the_mask_is_no_padding(tiny_guide: Any) -> None:
     """Nothing ends a row before its first token: the pad token was chosen there."""
-    plans = [plan_of(tiny_guide, "json"), plan_of(tiny_guide, "regex")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-
-    kwargs["logits_processor"].append(_prefer_in_first(tiny_guide.context.pad_id))
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=30, do_sample=False, **kwargs)
-    first, second = read_messages(tiny_guide.context, out, inputs, plans)
+    call = GuidedCall(tiny_guide, CHATS[:2], ["json", "regex"])
+    call.kwargs["logits_processor"].append(_prefer_in_first(tiny_guide.context.pad_id))
+    (_, tokens), (first, second) = call.run(max_new_tokens=30)
     assert first.finish_reason == "error"
-    check_answer(tiny_guide, "regex", out[1, inputs.prompt_len :].tolist(), second)
+    check_answer(tiny_guide, "regex", tokens, second)
 
 
 def test_ordinary_text_in_a_configs_ends_is_told_before_the_first_token(
@@ -219,15 +192,10 @@ def test_ordinary_text_in_a_configs_ends_is_told_before_the_first_token(
     text = tiny_guide.engine.tokenize("k")[0]
     config.eos_token_id = [*tiny_guide.tokens.end_ids, text]
     monkeypatch.setattr(tiny_guide.model, "generation_config", config)
-    plans = [plan_of(tiny_guide, "json")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
     with caplog.at_level(logging.WARNING, logger="guided"):
-        for _ in range(2):
-            generate_kwargs(tiny_guide.context, inputs, plans)
+        GuidedCall(tiny_guide, CHATS[:1], ["json"])
+        call = GuidedCall(tiny_guide, CHATS[:1], ["json"])
     (record,) = caplog.records
     assert f"has ordinary tokens in eos_token_id ({text}): generate stops at each of them" in record.message
-    out = tiny_guide.model.generate(
-        **inputs, max_new_tokens=30, do_sample=False, **generate_kwargs(tiny_guide.context, inputs, plans)
-    )
-    (message,) = read_messages(tiny_guide.context, out, inputs, plans)
+    _, (message,) = call.run(max_new_tokens=30)
     assert (message.content, message.finish_reason, message.error) == ('{"ok', "length", None)

@@ -6,24 +6,16 @@ A sample; benchmarks/harmless_model.py asks more and prints the causes.
 from __future__ import annotations
 
 import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[5]
+from tests.conftest import load_script
 
 
 @pytest.fixture(scope="module")
 def script() -> Any:
-    spec = importlib.util.spec_from_file_location("harmless_model", ROOT / "benchmarks" / "harmless_model.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["harmless_model"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_script("benchmarks/harmless_model.py")
 
 
 def of_kind(script: Any, kind: str, count: int) -> list[Any]:

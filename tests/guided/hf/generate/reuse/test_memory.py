@@ -12,11 +12,9 @@ import pytest
 import torch
 
 from guided.bitmask import allocate_bitmask
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
 from tests.cases import slow_where
-from tests.judges.generation import CHATS, plan_of
+from tests.judges.generation import CHATS, GuidedCall, generate, plan_of
 
 MODE = ("two thousand steps", "right", "about 30 bytes a token of our own")
 
@@ -53,28 +51,22 @@ def test_a_state_grows_by_its_tokens_alone(tiny_guide: Any) -> None:
 def test_bytes_per_token_are_those_of_the_page(tiny_guide: Any, format: Any, num_tokens: int) -> None:
     """The row's own 16, and 8 of the call's history, which grows by halves."""
     plan = tiny_guide.plan(response_format=format)
-    inputs = checked_inputs(tiny_guide.context, ["x"], [plan])
-    tiny_guide.model.generate(
-        **inputs, max_new_tokens=num_tokens, min_new_tokens=num_tokens, do_sample=False,
-        **generate_kwargs(tiny_guide.context, inputs, [plan]),
-    )  # fmt: skip
-    (row,) = inputs.session.rows
-    kept = (row.state.tokens, row.state.log.positions, inputs.session._ids)
+    session = generate(tiny_guide, ["x"], [plan], max_new_tokens=num_tokens, min_new_tokens=num_tokens)[0].session
+    (row,) = session.rows
+    kept = (row.state.tokens, row.state.log.positions, session._ids)
     assert 24 <= sum(map(sys.getsizeof, kept)) / num_tokens < 40
 
 
 @pytest.mark.parametrize("steps", [700, 2000])
 def test_many_steps_of_generate(tiny_guide: Any, steps: int) -> None:
     plan = tiny_guide.plan(response_format=LONG)
-    inputs = checked_inputs(tiny_guide.context, ["x"], [plan])
-    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan])
-    room = tiny_guide.model.config.max_position_embeddings - inputs.prompt_len
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=min(steps, room), do_sample=True, **kwargs)
-    (message,) = read_messages(tiny_guide.context, out, inputs, [plan])
+    call = GuidedCall(tiny_guide, ["x"], [plan])
+    room = tiny_guide.model.config.max_position_embeddings - call.inputs.prompt_len
+    _, (message,) = call.run(max_new_tokens=min(steps, room), do_sample=True)
     size = len(message.token_ids)
     assert size > 0.95 * steps
     assert message.guidance.masks == message.guidance.commits == size
-    assert len(inputs.session.rows) == 1
+    assert len(call.inputs.session.rows) == 1
 
 
 @pytest.mark.parametrize(
@@ -86,22 +78,16 @@ def test_nothing_stays_after_the_call_and_its_kwargs_are_gone(tiny_guide: Any, o
     plan = plan_of(tiny_guide, "json")
     before = states_alive()
     for _ in range(5):
-        inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
-        out = tiny_guide.model.generate(
-            **inputs, **{"max_new_tokens": 20, "do_sample": False} | options,
-            **generate_kwargs(tiny_guide.context, inputs, [plan]),
-        )  # fmt: skip
-        read_messages(tiny_guide.context, out, inputs, [plan])
+        inputs, *_ = generate(tiny_guide, CHATS[:1], [plan], **options)
         rows = max(options.get("num_beams", 1), options.get("num_return_sequences", 1))
         assert states_alive() - before == len(inputs.session.rows) == rows
-    del inputs, out
+    del inputs, _
     assert states_alive() <= before
 
 
 def test_G5_a_plain_batch_holds_nothing(tiny_guide: Any) -> None:
     before = states_alive()
-    inputs = checked_inputs(tiny_guide.context, CHATS)
-    tiny_guide.model.generate(**inputs, max_new_tokens=3, **generate_kwargs(tiny_guide.context, inputs, [None] * 4))
+    inputs, *_ = generate(tiny_guide, CHATS, [None] * 4, max_new_tokens=3)
     assert inputs.session is None
     assert states_alive() == before
     assert torch.is_tensor(inputs["input_ids"])

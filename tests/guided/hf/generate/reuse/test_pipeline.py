@@ -17,7 +17,7 @@ from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
 from special_tokens.errors import PlanError
-from tests.judges.generation import CHATS, CHOICES, FORMATS, greedy, plan_of
+from tests.judges.generation import CHATS, CHOICES, FORMATS, GuidedCall, greedy, plan_of
 
 MODE = ("text-generation pipeline", "right", "a batch without prompts guides whatever prompts come")
 
@@ -181,13 +181,8 @@ WAYS = {
 def test_F9_the_lists_are_plain_lists(tiny_guide: Any, case: tuple[bool, bool, str]) -> None:
     """Bound to its inputs or good for any; with its criterion or without it; one call after the other."""
     bound, kept, way = case
-    plan = plan_of(tiny_guide, "json")
-    inputs = checked_inputs(tiny_guide.context, ["Say"], [plan])
-    kwargs = (
-        generate_kwargs(tiny_guide.context, inputs, [plan])
-        if bound
-        else generate_kwargs(tiny_guide.context, None, plan)
-    )
+    call = GuidedCall(tiny_guide, ["Say"], ["json"], bound=bound)
+    inputs, kwargs = call.inputs, call.kwargs
     assert type(kwargs["logits_processor"]) is type(kwargs["stopping_criteria"]) is list
     other = kwargs | {"logits_processor": WAYS[way](kwargs["logits_processor"])}
     if not kept:
@@ -273,22 +268,13 @@ def test_drafts_that_no_one_says_are_taken_back_are_refused(tiny_guide: Any) -> 
 @pytest.mark.parametrize("text", ['Say {"ok": true, "n": 1} {"ok": true, "n": 2}', "assistant"])
 def test_drafts_next_to_processors_of_others(tiny_guide: Any, drafts: str, bound: bool, text: str) -> None:
     """Candidate generators run the processors by themselves: taken-back drafts were taken for a call without us."""
-    plan = plan_of(tiny_guide, "json")
-    inputs = checked_inputs(tiny_guide.context, [text], [plan])
-    ids = inputs["input_ids"]
+    call = GuidedCall(tiny_guide, [text], ["json"], bound=bound)
+    ids = call.inputs["input_ids"]
     options = {"prompt_lookup_num_tokens": 3} if drafts == "prompt_lookup" else {"assistant_model": tiny_guide.model}
     expected = alone(tiny_guide, "json", ids)
-    kwargs = (
-        generate_kwargs(tiny_guide.context, inputs, [plan])
-        if bound
-        else generate_kwargs(tiny_guide.context, None, plan)
-    )
-    kwargs["logits_processor"] += MINE
+    call.kwargs["logits_processor"] += MINE
     for _ in range(2):
-        out = tiny_guide.model.generate(
-            ids, attention_mask=torch.ones_like(ids), max_new_tokens=40, do_sample=False, **options, **kwargs
-        )
-        assert out[0, ids.shape[1] :].tolist() == expected
+        assert call.generate(**options)[0, ids.shape[1] :].tolist() == expected
 
 
 def test_a_loop_that_loses_its_prompt_is_refused(tiny_guide: Any) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
 from special_tokens.errors import PlanError
-from tests.judges.generation import CHATS, check_answer, greedy, plan_of
+from tests.judges.generation import CHATS, GuidedCall, check_answer, greedy, plan_of
 
 MODE = ("threads sharing a model", "right", "each call has its own session; guide, engine and plans are shared")
 MODES = [
@@ -29,11 +29,7 @@ def test_each_thread_gets_what_it_would_get_alone(tiny_guide: Any, repeats: int)
 
     def answer(job: tuple[str, str]) -> tuple[list[int], Any]:
         chat, name = job
-        inputs = checked_inputs(tiny_guide.context, [chat], [shared[name]])
-        kwargs = generate_kwargs(tiny_guide.context, inputs, [shared[name]])
-        out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
-        (message,) = read_messages(tiny_guide.context, out, inputs, [shared[name]])
-        tokens = out[0, inputs.prompt_len :].tolist()
+        (tokens,), (message,) = GuidedCall(tiny_guide, [chat], [shared[name]]).run()
         check_answer(tiny_guide, name, tokens, message)
         return tokens, message.guidance
 
@@ -60,23 +56,16 @@ class Turns:
 def test_two_calls_at_once_with_the_same_kwargs_are_not_silently_wrong(
     tiny_guide: Any, bound: bool, copied: tuple[str, ...]
 ) -> None:
-    plan = plan_of(tiny_guide, "json")
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
-    expected = greedy(tiny_guide, inputs.prompt_ids[0], plan)
-    kwargs = (
-        generate_kwargs(tiny_guide.context, inputs, [plan])
-        if bound
-        else generate_kwargs(tiny_guide.context, None, plan)
-    )
-    kwargs |= {key: list(kwargs[key]) for key in copied}
+    call = GuidedCall(tiny_guide, CHATS[:1], ["json"], bound=bound)
+    expected = greedy(tiny_guide, call.inputs.prompt_ids[0], call.plans[0])
+    call.kwargs |= {key: list(call.kwargs[key]) for key in copied}
     turns = Turns()
-    kwargs["logits_processor"].insert(0, turns)
+    call.kwargs["logits_processor"].insert(0, turns)
     results: list[Any] = []
 
     def run() -> None:
         try:
-            out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
-            results.append(out[0, inputs.prompt_len :].tolist())
+            results.append(call.generate()[0, call.inputs.prompt_len :].tolist())
         except PlanError as error:
             results.append(str(error))
         finally:
@@ -91,7 +80,7 @@ def test_two_calls_at_once_with_the_same_kwargs_are_not_silently_wrong(
     assert bool(refused) == bound
     assert all("two calls of generate use the same batch at once" in text for text in refused)
     assert all(result == expected for result in results if not isinstance(result, str))
-    kwargs["logits_processor"].pop(0)
+    call.kwargs["logits_processor"].pop(0)
     run()
     assert results[-1] == expected
 

@@ -11,7 +11,7 @@ from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import ModelError
 from tests.guided.hf.conftest import tiny_model
-from tests.judges.generation import CHATS, FORMATS, check_all, generate, greedy, plan_of
+from tests.judges.generation import CHATS, FORMATS, GuidedCall, check_all, check_greedy, generate, greedy, plan_of
 from tests.made_up.tokenizers import small_tokenizer
 
 MODE = ("assisted decoding, same tokenizer", "right", "drafts are masked, tested and taken back")
@@ -22,21 +22,22 @@ MODES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def assistant(tiny_guide: Any) -> Any:
-    model = tiny_model(len(tiny_guide.tokenizer), hidden_size=16, intermediate_size=24, num_hidden_layers=1)
+def small_assistant(tiny_guide: Any, extra: int = 0) -> Any:
+    model = tiny_model(len(tiny_guide.tokenizer) + extra, hidden_size=16, intermediate_size=24, num_hidden_layers=1)
     model.generation_config.eos_token_id = tiny_guide.model.generation_config.eos_token_id
     model.generation_config.pad_token_id = tiny_guide.model.generation_config.pad_token_id
     return model
 
 
+@pytest.fixture(scope="module")
+def assistant(tiny_guide: Any) -> Any:
+    return small_assistant(tiny_guide)
+
+
 @pytest.mark.parametrize("name", ["json", "choice", "regex"])
 def test_the_tokens_are_those_of_greedy_search(tiny_guide: Any, assistant: Any, name: str) -> None:
     for chat in CHATS[:3]:
-        result = generate(tiny_guide, [chat], [name], assistant_model=assistant)
-        inputs, plans, _, messages = result
-        check_all(tiny_guide, [name], result)
-        assert list(messages[0].token_ids) == greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
+        check_greedy(tiny_guide, [name], generate(tiny_guide, [chat], [name], assistant_model=assistant))
 
 
 def test_the_model_as_its_own_assistant_has_every_draft_accepted(tiny_guide: Any) -> None:
@@ -47,9 +48,7 @@ def test_the_model_as_its_own_assistant_has_every_draft_accepted(tiny_guide: Any
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_models_own_first_layers(tiny_guide: Any, name: str) -> None:
-    result = inputs, plans, _, messages = generate(tiny_guide, CHATS[:1], [name], assistant_early_exit=1)
-    check_all(tiny_guide, [name], result)
-    assert list(messages[0].token_ids) == greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
+    check_greedy(tiny_guide, [name], generate(tiny_guide, CHATS[:1], [name], assistant_early_exit=1))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -59,119 +58,81 @@ def test_sampled_drafts(tiny_guide: Any, assistant: Any, seed: int) -> None:
     check_all(tiny_guide, ["json"], generate(tiny_guide, CHATS[:1], ["json"], **options))
 
 
-@pytest.fixture
-def foreigner() -> tuple[Any, Any]:
-    """A model over another vocabulary, and its tokenizer.  Made anew: sampling rewrites the assistant's layers."""
+def with_foreigner(tiny_guide: Any, text: str) -> dict[str, Any]:
+    """Options for an assistant over another vocabulary.  Made anew: sampling rewrites the assistant's layers."""
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-    text = small_tokenizer(("<|end|>",), words=(" yes", "perhaps", " thing"), special=("<|end|>",))
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(text), eos_token="<|end|>", pad_token="<|end|>"
     )
     model = tiny_model(len(tokenizer), hidden_size=16, intermediate_size=24, num_hidden_layers=1)
     model.generation_config.eos_token_id = model.generation_config.pad_token_id = tokenizer.eos_token_id
-    return model, tokenizer
+    return {"assistant_model": model, "tokenizer": tiny_guide.tokenizer, "assistant_tokenizer": tokenizer}
+
+
+@pytest.fixture
+def foreigner(tiny_guide: Any) -> dict[str, Any]:
+    text = small_tokenizer(("<|end|>",), words=(" yes", "perhaps", " thing"), special=("<|end|>",))
+    return with_foreigner(tiny_guide, text)
 
 
 @pytest.mark.parametrize("name", ["json", "choice"])
-def test_another_tokenizer_greedy(tiny_guide: Any, foreigner: tuple[Any, Any], name: str) -> None:
-    model, tokenizer = foreigner
-    result = generate(
-        tiny_guide, CHATS[:1], [name],
-        assistant_model=model, tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tokenizer,
-    )  # fmt: skip
-    inputs, plans, _, messages = result
-    check_all(tiny_guide, [name], result)
-    assert list(messages[0].token_ids) == greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
+def test_another_tokenizer_greedy(tiny_guide: Any, foreigner: dict[str, Any], name: str) -> None:
+    check_greedy(tiny_guide, [name], generate(tiny_guide, CHATS[:1], [name], **foreigner))
 
 
-def test_another_tokenizer_sampled(tiny_guide: Any, foreigner: tuple[Any, Any]) -> None:
-    model, tokenizer = foreigner
+def test_another_tokenizer_sampled(tiny_guide: Any, foreigner: dict[str, Any]) -> None:
     for seed in range(3):
         torch.manual_seed(seed)
-        result = generate(
-            tiny_guide, CHATS[:1], ["json"], do_sample=True, top_k=0,
-            assistant_model=model, tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tokenizer,
-        )  # fmt: skip
+        result = generate(tiny_guide, CHATS[:1], ["json"], do_sample=True, top_k=0, **foreigner)
         check_all(tiny_guide, ["json"], result)
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_another_tokenizer_without_inputs(tiny_guide: Any, foreigner: tuple[Any, Any], name: str) -> None:
+def test_another_tokenizer_without_inputs(tiny_guide: Any, foreigner: dict[str, Any], name: str) -> None:
     """The assistant's prompt comes first: it was taken for ours."""
-    model, tokenizer = foreigner
     plan = plan_of(tiny_guide, name)
     kwargs = generate_kwargs(tiny_guide.context, None, plan)
     for chat in CHATS[:2]:
         inputs = checked_inputs(tiny_guide.context, [chat], [plan])
-        out = tiny_guide.model.generate(
-            **inputs, max_new_tokens=40, do_sample=False, assistant_model=model,
-            tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tokenizer, **kwargs,
-        )  # fmt: skip
+        out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **foreigner, **kwargs)
         assert out[0, inputs.prompt_len :].tolist() == greedy(tiny_guide, inputs.prompt_ids[0], plan)
 
 
 @pytest.fixture(scope="module")
 def padded_assistant(tiny_guide: Any) -> Any:
     """A model over the same tokenizer whose vocabulary is padded to another width."""
-    model = tiny_model(len(tiny_guide.tokenizer) + 24, hidden_size=16, intermediate_size=24, num_hidden_layers=1)
-    model.generation_config.eos_token_id = tiny_guide.model.generation_config.eos_token_id
-    model.generation_config.pad_token_id = tiny_guide.model.generation_config.pad_token_id
-    return model
+    return small_assistant(tiny_guide, extra=24)
 
 
 @pytest.mark.parametrize("bound", [True, False])
 def test_a_padded_vocabulary(tiny_guide: Any, padded_assistant: Any, bound: bool) -> None:
-    plan = plan_of(tiny_guide, "json")
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
-    kwargs = (
-        generate_kwargs(tiny_guide.context, inputs, [plan])
-        if bound
-        else generate_kwargs(tiny_guide.context, None, plan)
-    )
+    call = GuidedCall(tiny_guide, CHATS[:1], ["json"], bound=bound)
+    tokenizers = {"tokenizer": tiny_guide.tokenizer, "assistant_tokenizer": tiny_guide.tokenizer}
     for _ in range(2):
-        out = tiny_guide.model.generate(
-            **inputs, max_new_tokens=40, do_sample=False, assistant_model=padded_assistant,
-            tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tiny_guide.tokenizer, **kwargs,
-        )  # fmt: skip
-        assert out[0, inputs.prompt_len :].tolist() == greedy(tiny_guide, inputs.prompt_ids[0], plan)
+        (tokens,), _ = call.run(assistant_model=padded_assistant, **tokenizers)
+        assert tokens == greedy(tiny_guide, call.inputs.prompt_ids[0], call.plans[0])
 
 
 @pytest.mark.parametrize("bound", [True, False])
 def test_kwargs_for_a_model_of_another_width_are_refused(tiny_guide: Any, padded_assistant: Any, bound: bool) -> None:
     """Not taken for an assistant's scores and left unmasked."""
-    plan = plan_of(tiny_guide, "json")
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
-    kwargs = (
-        generate_kwargs(tiny_guide.context, inputs, [plan])
-        if bound
-        else generate_kwargs(tiny_guide.context, None, plan)
-    )
+    call = GuidedCall(tiny_guide, CHATS[:1], ["json"], bound=bound)
     others = checked_inputs(tiny_guide.context, ["something else"])
     for options in ({}, {"num_beams": 2}, {"prompt_lookup_num_tokens": 2}):
         with pytest.raises(ModelError, match=r"scores are \d+ wide.*the guide was made with"):
-            padded_assistant.generate(**others, max_new_tokens=9, do_sample=False, **options, **kwargs)
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
-    assert out[0, inputs.prompt_len :].tolist() == greedy(tiny_guide, inputs.prompt_ids[0], plan)
+            padded_assistant.generate(**others, max_new_tokens=9, do_sample=False, **options, **call.kwargs)
+    (tokens,), _ = call.run()
+    assert tokens == greedy(tiny_guide, call.inputs.prompt_ids[0], call.plans[0])
 
 
 def test_another_tokenizer_of_the_same_width_is_refused(tiny_guide: Any) -> None:
     """Its ids look like ours; transformers takes equal widths for one tokenizer and says so."""
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
-
     width = len(tiny_guide.tokenizer)
     markers = tuple(f"<m{i}>" for i in range(width - 256 - 1))
     text = small_tokenizer(("<|end|>", *markers), words=(), special=("<|end|>",))
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(text), eos_token="<|end|>", pad_token="<|end|>"
-    )
-    assert len(tokenizer) == width
-    model = tiny_model(width, hidden_size=16, intermediate_size=24, num_hidden_layers=1)
-    model.generation_config.eos_token_id = model.generation_config.pad_token_id = tokenizer.eos_token_id
+    options = with_foreigner(tiny_guide, text)
+    assert len(options["assistant_tokenizer"]) == width
     with pytest.raises(ValueError, match="not required when the main and assistant models use the same tokenizer"):
-        generate(
-            tiny_guide, CHATS[:1], ["json"],
-            assistant_model=model, tokenizer=tiny_guide.tokenizer, assistant_tokenizer=tokenizer,
-        )  # fmt: skip
+        generate(tiny_guide, CHATS[:1], ["json"], **options)

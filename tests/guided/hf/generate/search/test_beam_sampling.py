@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 import torch
 
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from tests.guided.hf.generate.search.test_beams import finished
 from tests.judges.generation import CHATS, check_answer, generate, judge_kwargs
 
@@ -34,11 +32,6 @@ def test_one_legal_token_and_many_beams(tiny_guide: Any) -> None:
     from grammars.values.constraints import Choice
 
     plan = tiny_guide.plan(response_format=Choice(["only this"]))
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
     torch.manual_seed(0)
-    out = tiny_guide.model.generate(
-        **inputs, max_new_tokens=30, num_beams=5, do_sample=True, top_p=0.5,
-        **generate_kwargs(tiny_guide.context, inputs, [plan]),
-    )  # fmt: skip
-    (message,) = read_messages(tiny_guide.context, out, inputs, [plan])
+    *_, (message,) = generate(tiny_guide, CHATS[:1], [plan], num_beams=5, do_sample=True, top_p=0.5)
     assert (message.content, message.finish_reason) == ("only this", "stop")

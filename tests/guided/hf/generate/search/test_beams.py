@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
-from tests.judges.generation import CHATS, CHOICES, FORMATS, check_answer, generate, judge_kwargs, plan_of, replay
+from tests.judges.generation import CHATS, CHOICES, FORMATS, GuidedCall, check_answer, generate, judge_kwargs, replay
 
 MODE = ("beam search", "right", "beams are found again by their tokens; a search wider than the language ends early")
 
@@ -94,26 +93,16 @@ def test_one_sentence_only(tiny_guide: Any) -> None:
     from grammars.values.constraints import Choice
 
     plan = tiny_guide.plan(response_format=Choice(["only this"]))
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
-    out = tiny_guide.model.generate(
-        **inputs, max_new_tokens=30, num_beams=4, num_return_sequences=2, do_sample=False,
-        **generate_kwargs(tiny_guide.context, inputs, [plan]),
-    )  # fmt: skip
-    first, second = read_messages(tiny_guide.context, out, inputs, [plan])
+    *_, (first, second) = generate(tiny_guide, CHATS[:1], [plan], num_beams=4, num_return_sequences=2)
     assert (first.content, first.finish_reason) == ("only this", "stop")
     assert second.finish_reason == "error" or second.content == "only this"
 
 
 def test_ends_that_generate_does_not_know(tiny_guide: Any) -> None:
     """Our ends are the plan's, not generate's: beams finish at them even where ``eos_token_id`` is none of them."""
-    (inputs, plans, out, _), _ = both(tiny_guide, CHATS[:1], ["choice"], num_beams=3)
-    without = tiny_guide.model.generate(
-        **inputs, max_new_tokens=40, num_beams=3, do_sample=False, eos_token_id=None, return_dict_in_generate=True,
-        output_scores=True, **generate_kwargs(tiny_guide.context, inputs, plans),
-    )  # fmt: skip
-    size = inputs.prompt_len
-    ours = finished(tiny_guide, plans[0], out.sequences[0, size:].tolist())
-    assert ours == finished(tiny_guide, plans[0], without.sequences[0, size:].tolist()) is not None
+    call = GuidedCall(tiny_guide, CHATS[:1], ["choice"])
+    (ours, *_), (without, *_) = (call.run(num_beams=3, **more)[0] for more in ({}, {"eos_token_id": None}))
+    assert finished(tiny_guide, call.plans[0], ours) == finished(tiny_guide, call.plans[0], without) is not None
 
 
 def test_beams_cut_by_max_new_tokens_are_legal_prefixes(tiny_guide: Any) -> None:
@@ -134,19 +123,17 @@ def test_beams_cut_by_max_new_tokens_are_legal_prefixes(tiny_guide: Any) -> None
 
 def test_states_are_forked_and_never_more_than_beams(tiny_guide: Any) -> None:
     """Resynchronisation takes the nearest beam: each step commits one token per beam and replays none."""
-    plans = [plan_of(tiny_guide, "json")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
+    call = GuidedCall(tiny_guide, CHATS[:1], ["json"])
     held = []
 
     def watch(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        held.append(len(inputs.session.rows))
+        held.append(len(call.inputs.session.rows))
         return scores
 
-    kwargs["logits_processor"].append(watch)
-    tiny_guide.model.generate(**inputs, max_new_tokens=40, num_beams=4, do_sample=False, **kwargs)
+    call.kwargs["logits_processor"].append(watch)
+    call.generate(num_beams=4)
     assert set(held) == {4}
-    for row in inputs.session.rows:
+    for row in call.inputs.session.rows:
         assert row.state.counters.commits <= len(held)
 
 

@@ -10,20 +10,15 @@ import pytest
 import torch
 
 import guided
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from guided.inspect.shortest import min_tokens
 from special_tokens.errors import RequestError
 from tests.cases import seeds
 from tests.conftest import make_tiny_guide
+from tests.judges.generation import GuidedCall
+from tests.made_up.schemas import closed
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "n": {"type": "integer"}, "tags": {"type": "array", "minItems": 1,
-                   "items": {"type": "string"}}},
-    "required": ["name", "n", "tags"],
-    "additionalProperties": False,
-}  # fmt: skip
+TAGS = {"type": "array", "minItems": 1, "items": {"type": "string"}}
+SCHEMA = closed({"name": {"type": "string"}, "n": {"type": "integer"}, "tags": TAGS})
 CHATS = ["tell me a thing", 'say {"name": "aaaa", "n": 12, "tags": ["x", "y"]} again, and again']
 
 #: How `generate` is called, by name.
@@ -51,11 +46,8 @@ def test_answers_are_whole(tiny_guide: Any, name: str, seed: int) -> None:
     plans = [plan] if is_drafted else [plan, None]
     for extra in (0, 1, 4, 9) if seed else (0, 4):
         most = min_tokens(plan, tiny_guide.engine) + extra
-        inputs = checked_inputs(tiny_guide.context, chats, plans)
         torch.manual_seed(seed)
-        kwargs = generate_kwargs(tiny_guide.context, inputs, plans, max_tokens=most)
-        out = tiny_guide.model.generate(**inputs, **options, **kwargs)
-        messages = read_messages(tiny_guide.context, out, inputs, plans)
+        _, messages = GuidedCall(tiny_guide, chats, plans, max_tokens=most).run(**options)
         for message in messages if is_drafted else messages[: len(messages) // 2]:
             assert message.finish_reason == "stop", (extra, message.content, message.error)
             assert len(message.token_ids) <= most
@@ -77,11 +69,9 @@ def test_no_token_leads_into_a_trap(tiny_guide: Any, trap: str, name: str, seed:
     options = dict(SEARCHES[name])
     if options.get("assistant_model") is ...:
         options["assistant_model"] = make_tiny_guide(seed=7).model
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
+    call = GuidedCall(tiny_guide, CHATS[:1], [plan], max_tokens=min_tokens(plan, tiny_guide.engine) + 300)
     torch.manual_seed(seed)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan], max_tokens=min_tokens(plan, tiny_guide.engine) + 300)
-    out = tiny_guide.model.generate(**inputs, **options, **kwargs)
-    for message in read_messages(tiny_guide.context, out, inputs, [plan]):
+    for message in call.run(**options)[1]:
         assert message.finish_reason == "stop", (message.content, message.notes, message.error)
 
 
@@ -91,24 +81,16 @@ def test_tokens_that_are_tried_far_from_the_budget_are_those_without_landing(tin
     plan = tiny_guide.plan(response_format=pairs, thinking=False)
     found = []
     for landing in (True, False):
-        inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
-        kwargs = generate_kwargs(tiny_guide.context, inputs, [plan], max_tokens=600, landing=landing) | {
-            "max_new_tokens": 60
-        }
+        call = GuidedCall(tiny_guide, CHATS[:1], [plan], max_tokens=600, landing=landing)
         torch.manual_seed(3)
-        out = tiny_guide.model.generate(**inputs, **SEARCHES[name], **kwargs)
-        found.append(out.tolist())
+        found.append(call.generate(**SEARCHES[name], max_new_tokens=60).tolist())
     assert found[0] == found[1]
 
 
 def test_greedy_tokens_are_those_of_our_own_loop(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=SCHEMA, thinking=False)
     most = min_tokens(plan, tiny_guide.engine) + 8
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
-    out = tiny_guide.model.generate(
-        **inputs, do_sample=False, **generate_kwargs(tiny_guide.context, inputs, [plan], max_tokens=most)
-    )
-    (found,) = read_messages(tiny_guide.context, out, inputs, [plan])
+    _, (found,) = GuidedCall(tiny_guide, CHATS[:1], [plan], max_tokens=most).run()
     (own,) = tiny_guide.generate(CHATS[:1], [plan], temperature=0.0, max_tokens=most, describe=False)
     assert found.token_ids == own.token_ids
     assert found.landed == own.landed
@@ -117,11 +99,9 @@ def test_greedy_tokens_are_those_of_our_own_loop(tiny_guide: Any) -> None:
 def test_kwargs_without_inputs_land_as_well(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format=SCHEMA, thinking=False)
     most = min_tokens(plan, tiny_guide.engine) + 3
-    kwargs = generate_kwargs(tiny_guide.context, None, plan, max_tokens=most)
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
+    call = GuidedCall(tiny_guide, CHATS[:1], [plan], bound=False, max_tokens=most)
     for _ in range(2):
-        out = tiny_guide.model.generate(**inputs, do_sample=True, **kwargs)
-        (message,) = read_messages(tiny_guide.context, out, inputs, [plan])
+        _, (message,) = call.run(do_sample=True)
         jsonschema.validate(json.loads(message.content or ""), SCHEMA)
 
 
@@ -136,8 +116,3 @@ def test_a_batch_lands_by_its_max_tokens(tiny_guide: Any) -> None:
     short = tiny_guide.batch(CHATS, max_tokens=least - 1, **options)
     for message in short.messages(tiny_guide.model.generate(**short)):
         assert message.notes[-1].startswith("the answer may be cut: ")
-
-
-def test_a_limit_that_is_none_is_refused(tiny_guide: Any) -> None:
-    with pytest.raises(RequestError, match="max_tokens: 0 is out of range; expected an integer of 1 or more"):
-        generate_kwargs(tiny_guide.context, None, tiny_guide.plan(), max_tokens=0)

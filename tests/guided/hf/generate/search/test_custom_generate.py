@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.judges.generation import CHATS, check_all, generate, greedy
+from tests.judges.generation import CHATS, check_all, check_greedy, generate
 
 MODE = ("custom_generate callables", "right", "with our stopping criterion or without it")
 
@@ -41,11 +41,7 @@ def simple_loop(model: Any, input_ids: Any, logits_processor: Any, stopping_crit
 def test_a_loop_of_a_tutorial(tiny_guide: Any, with_criteria: bool, buffered: bool) -> None:
     names = ["json", None, "choice", "regex"]
     options = {"custom_generate": simple_loop, "with_criteria": with_criteria, "buffered": buffered}
-    result = inputs, plans, _, messages = generate(tiny_guide, CHATS, names, **options)
-    check_all(tiny_guide, names, result)
-    for r, plan in enumerate(plans):
-        if plan is not None:
-            assert list(messages[r].token_ids) == greedy(tiny_guide, inputs.prompt_ids[r], plan)
+    check_greedy(tiny_guide, names, generate(tiny_guide, CHATS, names, **options))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

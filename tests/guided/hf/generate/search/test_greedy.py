@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
-from tests.judges.generation import CHATS, FORMATS, check_all, generate, greedy, plan_of
+from tests.judges.generation import CHATS, FORMATS, check_greedy, generate, plan_of
 
 MODE = ("greedy", "right", "the tokens of a search by whole forwards and a fresh state per token")
 
@@ -16,19 +16,14 @@ MODE = ("greedy", "right", "the tokens of a search by whole forwards and a fresh
 @pytest.mark.parametrize("name", FORMATS)
 def test_greedy_equals_the_search_without_cache_or_memory(tiny_guide: Any, name: str) -> None:
     for chat in CHATS:
-        inputs, plans, _out, messages = result = generate(tiny_guide, [chat], [name])
-        check_all(tiny_guide, [name], result)
-        assert list(messages[0].token_ids) == greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
+        check_greedy(tiny_guide, [name], generate(tiny_guide, [chat], [name]))
 
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_once_one_mask_one_sample_one_commit_per_token(tiny_guide: Any, name: str) -> None:
     samples: list[int] = []
-    hook = tiny_guide.model.register_forward_hook(lambda *_: samples.append(1))
-    try:
+    with tiny_guide.model.register_forward_hook(lambda *_: samples.append(1)):
         *_, messages = generate(tiny_guide, CHATS[:1], [name])
-    finally:
-        hook.remove()
     guidance, size = messages[0].guidance, len(messages[0].token_ids)
     assert (guidance.masks, len(samples), guidance.commits) == (size, size, size)
     assert (guidance.rollbacks, guidance.rescued) == (0, 0)
@@ -36,10 +31,7 @@ def test_once_one_mask_one_sample_one_commit_per_token(tiny_guide: Any, name: st
 
 def test_G1_once_over_two_hundred_steps(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(response_format={"type": "array", "items": {"type": "integer"}, "minItems": 150})
-    inputs = checked_inputs(tiny_guide.context, CHATS[:2], [plan, plan])
-    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan, plan])
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=200, do_sample=False, **kwargs)
-    for message in read_messages(tiny_guide.context, out, inputs, [plan, plan]):
+    for message in generate(tiny_guide, CHATS[:2], [plan, plan], max_new_tokens=200)[-1]:
         assert (message.guidance.masks, message.guidance.commits) == (200, 200)
         assert message.finish_reason == "length"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.judges.generation import CHATS, check_all, generate, greedy, judge_kwargs
+from tests.judges.generation import CHATS, check_all, check_greedy, generate, judge_kwargs
 
 MODE = ("prompt lookup", "right", "drafts are tested by the mask and taken back; the tokens are those of greedy search")
 
@@ -18,20 +18,14 @@ PROMPTS = [*CHATS[:2], '{"ok": true, "n": 7} and {"ok": false, "n": 12}', "yeste
 @pytest.mark.parametrize("num_drafts", [1, 3, 10])
 def test_the_tokens_are_those_of_greedy_search(tiny_guide: Any, name: str, num_drafts: int) -> None:
     for chat in PROMPTS:
-        result = generate(tiny_guide, [chat], [name], prompt_lookup_num_tokens=num_drafts)
-        inputs, plans, _, messages = result
-        check_all(tiny_guide, [name], result)
-        assert list(messages[0].token_ids) == greedy(tiny_guide, inputs.prompt_ids[0], plans[0])
+        check_greedy(tiny_guide, [name], generate(tiny_guide, [chat], [name], prompt_lookup_num_tokens=num_drafts))
 
 
 def test_drafts_save_forwards_and_rollbacks_are_counted(tiny_guide: Any) -> None:
     """A drafts' test that lost its place would refuse all drafts: as many forwards as tokens."""
     forwards: list[int] = []
-    hook = tiny_guide.model.register_forward_hook(lambda *_: forwards.append(1))
-    try:
+    with tiny_guide.model.register_forward_hook(lambda *_: forwards.append(1)):
         *_, messages = generate(tiny_guide, PROMPTS[2:3], ["json"], prompt_lookup_num_tokens=6)
-    finally:
-        hook.remove()
     assert len(forwards) < len(messages[0].token_ids)
     assert messages[0].guidance.rollbacks > 0
 

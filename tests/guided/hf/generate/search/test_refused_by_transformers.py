@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from transformers import TextStreamer
 
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
-from tests.judges.generation import CHATS, check_answer, plan_of
+from tests.judges.generation import CHATS, GuidedCall, check_answer, generate
 
 MODE = ("contrastive search, DoLa, group beams, constrained beams", "refused", "by transformers: moved to the hub")
 MODES = [
@@ -35,49 +33,26 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("options", "match"), REFUSED, ids=[", ".join(options) for options, _ in REFUSED])
 def test_it_says_so_and_the_kwargs_serve_again(tiny_guide: Any, options: dict[str, Any], match: str) -> None:
-    plans = [plan_of(tiny_guide, "json")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
+    call = GuidedCall(tiny_guide, CHATS[:1], ["json"])
     if "streamer" in options:
         options = options | {"streamer": TextStreamer(tiny_guide.tokenizer)}
-    for kwargs in ({}, generate_kwargs(tiny_guide.context, inputs, plans)):
+    for kwargs in ({}, call.kwargs):
         with pytest.raises((ValueError, RuntimeError), match=match):
-            tiny_guide.model.generate(**inputs, **{"max_new_tokens": 9, "do_sample": False} | options, **kwargs)
-    out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
-    check_answer(
-        tiny_guide,
-        "json",
-        out[0, inputs.prompt_len :].tolist(),
-        read_messages(tiny_guide.context, out, inputs, plans)[0],
-    )
+            tiny_guide.model.generate(**call.inputs, **{"max_new_tokens": 9, "do_sample": False} | options, **kwargs)
+    (tokens,), (message,) = call.run()
+    check_answer(tiny_guide, "json", tokens, message)
 
 
 def test_drafts_for_several_rows(tiny_guide: Any) -> None:
-    plans = [plan_of(tiny_guide, "json")] * 2
-    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
     with pytest.raises(ValueError, match="only supported for batch_size = 1"):
-        tiny_guide.model.generate(
-            **inputs, max_new_tokens=9, prompt_lookup_num_tokens=2, **generate_kwargs(tiny_guide.context, inputs, plans)
-        )
+        generate(tiny_guide, CHATS[:2], ["json"] * 2, prompt_lookup_num_tokens=2)
 
 
 def test_drafts_over_a_static_cache_are_refused_or_right(tiny_guide: Any) -> None:
-    plans = [plan_of(tiny_guide, "json")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    options = {
-        "max_new_tokens": 40,
-        "do_sample": False,
-        "prompt_lookup_num_tokens": 2,
-        "cache_implementation": "static",
-    }
+    call = GuidedCall(tiny_guide, CHATS[:1], ["json"])
     try:
-        out = tiny_guide.model.generate(**inputs, **options, **kwargs)
+        (tokens,), (message,) = call.run(prompt_lookup_num_tokens=2, cache_implementation="static")
     except ValueError as error:
         assert "not supported with Static cache" in str(error)
         return
-    check_answer(
-        tiny_guide,
-        "json",
-        out[0, inputs.prompt_len :].tolist(),
-        read_messages(tiny_guide.context, out, inputs, plans)[0],
-    )
+    check_answer(tiny_guide, "json", tokens, message)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
-from tests.judges.generation import CHATS, check_all, check_answer, generate, plan_of, with_spy
+from tests.judges.generation import CHATS, GuidedCall, check_all, check_answer, generate, plan_of, with_spy
 
 MODE = ("sampling", "right", "temperature, top-k, top-p, min-p and the rest act on the legal tokens")
 
@@ -28,14 +28,11 @@ NAMES = ["json", "choice", "regex", "json"]
 
 @pytest.mark.parametrize("warpers", WARPERS, ids=str)
 def test_every_sampled_row_is_legal(tiny_guide: Any, warpers: dict[str, Any]) -> None:
-    plans = [plan_of(tiny_guide, name) for name in NAMES]
-    inputs = checked_inputs(tiny_guide.context, CHATS, plans)
-    kwargs, spy = with_spy(generate_kwargs(tiny_guide.context, inputs, plans))
+    call = GuidedCall(tiny_guide, CHATS, NAMES)
+    call.kwargs, spy = with_spy(call.kwargs)
     for seed in range(4):
         torch.manual_seed(seed)
-        out = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=True, **warpers, **kwargs)
-        messages = read_messages(tiny_guide.context, out, inputs, plans)
-        for name, row, message in zip(NAMES, out[:, inputs.prompt_len :].tolist(), messages, strict=True):
+        for name, row, message in zip(NAMES, *call.run(do_sample=True, **warpers), strict=True):
             check_answer(tiny_guide, name, row, message)
             guidance = message.guidance
             assert guidance.masks == guidance.commits == len(message.token_ids)
