@@ -10,7 +10,7 @@ from grammars.plan.plan import Pieces, ReasoningPlan
 from grammars.reasoning.levels import LEVELS, NATIVE_BUDGETS, normal_effort
 from grammars.reasoning.template import SHIPPED, Template, custom_template, shipped_template
 from grammars.regular.syntax.raw_text import ANY_TEXT
-from grammars.text_grammars.lark.convert import SchemaTexts
+from grammars.text_grammars.lark.convert import Schemas
 from grammars.tool_calls.pattern import parse_pattern
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Sub, Text, Until, opt, seq
@@ -121,8 +121,8 @@ def _templated(form: ReasoningFormat, level: str, preset: str, format: Format, m
 
 def _custom(level: str, end_text: str | None, before_end: str, format: Format) -> Template:
     text = level.removeprefix("custom:")
-    schemas = SchemaTexts(format.spelling, "warn")
-    return custom_template(text, end_text=end_text, before_end=before_end, schema=schemas.text)
+    schemas = Schemas(format.spelling, "warn")
+    return custom_template(text, end_text=end_text, before_end=before_end, schemas=schemas)
 
 
 def _switched_on(form: ReasoningFormat, level: str | None) -> tuple[tuple[str, Any], ...]:

@@ -9,7 +9,7 @@ limit that other levels scale.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
@@ -33,8 +33,8 @@ from grammars.text_grammars.lark.ast import (
     walk,
 )
 from grammars.text_grammars.lark.check import check
-from grammars.text_grammars.lark.convert import check_ends, located, parse_source
-from grammars.text_grammars.lark.write import WriteOptions, write
+from grammars.text_grammars.lark.convert import Schemas, check_ends, located, parse_source
+from grammars.text_grammars.lark.write import write
 from special_tokens.errors import GrammarError
 
 __all__ = ["SHIPPED", "Template", "custom_template", "shipped_template"]
@@ -82,10 +82,10 @@ def shipped_template(level: str, *, end_text: str | None, before_end: str) -> Te
     text = (folder / f"{file}.lark").read_text(encoding="utf-8")
     text = _LIMIT.sub(lambda limit: str(round(int(limit[1]) * scale)), text)
     source = parse_source(text)
-    return _template(source, [*_tags(source), *([end_text] if end_text else [])], end_text, before_end, _no_schema)
+    return _template(source, [*_tags(source), *([end_text] if end_text else [])], end_text, before_end)
 
 
-def custom_template(text: str, *, end_text: str | None, before_end: str, schema: Callable[[object], str]) -> Template:
+def custom_template(text: str, *, end_text: str | None, before_end: str, schemas: Schemas) -> Template:
     """Return the template of a caller's Lark (the text after ``custom:``).
 
     Raises `GrammarError` with line and column for a text that is not Lark, names an unknown role, has no marker at one
@@ -93,7 +93,7 @@ def custom_template(text: str, *, end_text: str | None, before_end: str, schema:
     """
     try:
         source = _renamed(parse_source(text))
-        return _template(source, [end_text] if end_text else [], end_text, before_end, schema)
+        return _template(source, [end_text] if end_text else [], end_text, before_end, schemas)
     except GrammarError as error:
         raise located(error, "reasoning_effort") from None
 
@@ -107,10 +107,6 @@ def _renamed(source: LarkGrammar) -> LarkGrammar:
     return replace(source, definitions=definitions)
 
 
-def _no_schema(schema: object) -> str:
-    raise AssertionError("the shipped templates hold no schemas")
-
-
 def _tags(source: LarkGrammar) -> list[str]:
     """The tags that a shipped template writes; free text that contained one would look like another phase."""
     texts = [expr.text for expr in source.walk() if isinstance(expr, Literal)]  # suffixes are among them
@@ -119,9 +115,10 @@ def _tags(source: LarkGrammar) -> list[str]:
 
 
 def _template(
-    source: LarkGrammar, barred: Sequence[str], end_text: str | None, before_end: str, schema: Callable[[object], str]
+    source: LarkGrammar, barred: Sequence[str], end_text: str | None, before_end: str, schemas: Schemas | None = None
 ) -> Template:
     check(source, roles=_ROLES)
+    source = schemas.compiled(source) if schemas else source
     opening, before, middle, closing, lead = _between_markers(source)
     body = _with_start(source, SeqExpr(middle))
     framed = _CLOSING[closing]
@@ -135,7 +132,7 @@ def _template(
         check_ends(written, then=then)  # the same in the caller's own words, with its place
         raise
     return Template(
-        write(body, WriteOptions(schema)),
+        write(body),
         after_start=None if _OPENING[opening] else before,
         before_end=None if framed else "",
         lead=None if framed else lead,

@@ -287,7 +287,7 @@ _FRIENDLY = tuple(ord(c) for c in "a0A -_.")  # preferred in words that are show
 
 def derivative_classes(term: Regular) -> list[tuple[int, int]]:
     """Return ranges of code points such that all code points of one range give the same derivative."""
-    starts = sorted(edge for edge in {0, 0x20} | borders(term) if 0 <= edge <= MAX_CODE_POINT)
+    starts = sorted(edge for edge in {0, 0x20} | borders(term) if edge <= MAX_CODE_POINT)
     return [(low, high - 1) for low, high in zip(starts, [*starts[1:], MAX_CODE_POINT + 1], strict=True)]
 
 

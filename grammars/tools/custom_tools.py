@@ -34,7 +34,7 @@ from grammars.text_grammars.lark.check import check, check_length
 from grammars.text_grammars.lark.convert import check_ends, located, parse_source
 from grammars.text_grammars.lark.graph import components, uses_of
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
-from grammars.text_grammars.lark.write import WriteOptions, write
+from grammars.text_grammars.lark.write import write
 from grammars.tree.nodes import Node, Sub, Text, seq
 from special_tokens.errors import GrammarError, ToolError, shown
 
@@ -89,13 +89,7 @@ def custom_input_node(schema: Mapping[str, Any], key_separator: str) -> Node:
         check_ends(source, then=text('"'))
     except GrammarError as error:
         raise located(error, "tools (inside a JSON string)") from None
-    return seq(
-        Text(f'{{{spell(key)}{key_separator}"'), Sub("input", write(source, WriteOptions(_no_schema))), Text('"}')
-    )
-
-
-def _no_schema(schema: Any) -> str:
-    raise ToolError("%json is not allowed in a custom tool's grammar", place="tools", hint="make it a function tool")
+    return seq(Text(f'{{{spell(key)}{key_separator}"'), Sub("input", write(source)), Text('"}'))
 
 
 def _regex(definition: str, place: str) -> Regular:

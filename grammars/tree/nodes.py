@@ -48,6 +48,7 @@ class Text:
 
     text: str
     ignore_case: bool = False
+    at: str = field(default="", compare=False)  #: the place in the request that errors name, as in `Pattern`, `Rule`
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Pattern:
     """
 
     regex: str
+    at: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ class Rule:
     name: str
     body: Node
     region: str = field(default="", compare=False)
+    at: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

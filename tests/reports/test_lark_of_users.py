@@ -66,6 +66,7 @@ REFUSED = {
     'start: a\na: F "," F | "(" a ")"\nF: /[a-z,]+/': (2, 4, "no text ends this grammar: F can never end"),
     'start: A B\nA: /.*/\nB: "b"': (1, 8, "A can never end"),
     'start: A "b" A\nA: /.*/': (1, 8, "A can never end"),
+    'start: /.+/ %json {"type": "object"}': (1, 8, "no text ends this grammar: /.+/ can never end"),
     # an option in which one character alone goes on: the engine would follow it for ever
     'start: "x" | "y" /c+/ "c"': (1, 18, "/c+/ can never end"),
     'start: "x" | V "c"\nV: /[0-9]+|bc+/': (1, 14, "V can never end"),
@@ -283,6 +284,28 @@ def test_what_the_lexer_loses_is_reported(engine: Engine, source: str, lost: tup
     assert any(lost[0] in reason and lost[1] in reason for reason in reasons)
     assert all(reason.endswith("write a lexeme that ends earlier, or [suffix=...]") for reason in reasons)
     assert not accepts(plan, engine, lost[2] + END)
+
+
+@pytest.mark.parametrize(
+    ("source", "long", "lost"),
+    [
+        ('start: /[a-z0-9]+/ %json {"type": "integer"}', "/[a-z0-9]+/", "a1"),
+        ('start: %json {"type": "integer"} /[0-9]x/', "a JSON value", "12x"),
+        ('start: /[^:]*/ (%json {"type": "object"})?', "/[^:]*/", '{"a": 1}'),
+        ('start: %json {"type": "object"} /.*/', None, ""),
+        ('start: /[a-z]*/ %json {"type": "object"}', None, ""),
+        ('start: /(?s:.*)/ (%json {"type": "string"})?', None, ""),
+        ('start: %json {"type": "integer"} " EUR"', None, ""),
+    ],
+)
+def test_what_the_lexer_loses_next_to_a_json_value_is_reported(
+    engine: Engine, source: str, long: str | None, lost: str
+) -> None:
+    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
+    assert plan.response
+    rows = [row.keyword for row in plan.response.report.narrowed if "cannot always follow" in row.reason]
+    assert set(rows) == ({long} if long else set())
+    assert not lost or not accepts(plan, engine, lost + END)
 
 
 #: Grammars in which a rule that ends as early as it can cuts another lexeme, the same without it, that lexeme, and a

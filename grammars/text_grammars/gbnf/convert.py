@@ -10,7 +10,7 @@ from grammars.text_grammars.gbnf.terminals import as_lark
 from grammars.text_grammars.lark.ast import LarkGrammar
 from grammars.text_grammars.lark.check import check, check_shape
 from grammars.text_grammars.lark.convert import ClientGrammar, check_ends, located
-from grammars.text_grammars.lark.write import WriteOptions, write
+from grammars.text_grammars.lark.write import write
 from special_tokens.errors import GrammarError
 
 __all__ = ["gbnf_grammar", "gbnf_to_lark"]
@@ -26,7 +26,7 @@ def gbnf_grammar(text: Any, *, place: str, then: Regular | None = None) -> Clien
         source = gbnf_to_lark(text)
         check(source)
         check_ends(source, then=then)
-        return ClientGrammar(write(source, WriteOptions(schema=_no_schema)))
+        return ClientGrammar(write(source))
     except GrammarError as error:
         raise located(error, place) from None
 
@@ -36,7 +36,3 @@ def gbnf_to_lark(text: Any) -> LarkGrammar:
     definitions = parse_gbnf(text)
     check_shape(LarkGrammar(tuple(definitions)))
     return as_lark(definitions)
-
-
-def _no_schema(schema: Any) -> str:
-    raise AssertionError("GBNF has no schemas")

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from grammars.regular.terms import Regular
+
 __all__ = [
     "AltExpr",
     "AndExpr",
@@ -18,6 +20,7 @@ __all__ = [
     "Expr",
     "Ignore",
     "JsonExpr",
+    "KnownLexeme",
     "LarkGrammar",
     "Literal",
     "Name",
@@ -86,10 +89,22 @@ class RoleMark:
 
 @dataclass(frozen=True, slots=True)
 class JsonExpr:
-    """``%json {...}``; ``json`` is the text after the keyword."""
+    """``%json {...}``; ``json`` is the text after the keyword, ``lark`` its grammar and ``language`` its values."""
 
     json: str
     at: SourcePlace = field(default=(0, 0), compare=False)
+    lark: str = field(default="", compare=False)
+    language: Regular | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLexeme:
+    """A lexeme of a structural tag, which is never written as Lark: its language, and how and where errors show it."""
+
+    language: Regular
+    shown: str
+    place: str = field(default="", compare=False)
+    is_lazy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +163,7 @@ Expr: TypeAlias = (
     | Name
     | RoleMark
     | JsonExpr
+    | KnownLexeme
     | RegexExt
     | Refused
     | SeqExpr
@@ -233,7 +249,7 @@ def is_lexeme(expr: Expr, is_lexeme_rule: Callable[[str], bool] = lambda name: F
     match expr:
         case Literal(text=text):
             return bool(text)
-        case CharRange() | Regexp() | RegexExt() | AndExpr() | NotExpr() | JsonExpr():
+        case CharRange() | Regexp() | RegexExt() | AndExpr() | NotExpr() | JsonExpr() | KnownLexeme():
             return True
         case Name(name=name):
             return expr.is_terminal or is_lexeme_rule(name)

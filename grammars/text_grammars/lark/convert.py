@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from grammars.json_schema.build import DEFAULT_SPELLING, Outcome, Policy, ReportRow, SchemaReport, Spelling, build
 from grammars.regular.languages import Regular
-from grammars.text_grammars.lark.ast import LarkGrammar, Name, SourcePlace
+from grammars.text_grammars.lark.ast import Expr, JsonExpr, LarkGrammar, Name, SourcePlace, map_lexemes
 from grammars.text_grammars.lark.check import check, check_length, check_size
 from grammars.text_grammars.lark.endless_lexemes import EndlessLexeme, endless_lexemes
-from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
+from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, json_language
 from grammars.text_grammars.lark.lost_texts import LexerWalk
 from grammars.text_grammars.lark.parser import parse
-from grammars.text_grammars.lark.write import WriteOptions, write
+from grammars.text_grammars.lark.write import write
 from grammars.tree.render import render
 from special_tokens.errors import GrammarError, SchemaError
 
-__all__ = ["ClientGrammar", "SchemaTexts", "check_ends", "client_grammar", "located", "parse_source"]
+__all__ = ["ClientGrammar", "Schemas", "check_ends", "client_grammar", "located", "parse_source"]
 
 
 #: Rows of one grammar about its lexer.
@@ -52,10 +53,10 @@ def client_grammar(
             return ClientGrammar(text)
         source = parse_source(text)
         check(source)
+        schemas = Schemas(spelling, policy)
+        source = schemas.compiled(source)
         endless = check_ends(source, has_rows=True)
-        schemas = SchemaTexts(spelling, policy)
-        lark = write(source, WriteOptions(schemas.text))
-        return ClientGrammar(lark, SchemaReport((*_lexer_rows(source, endless), *schemas.rows)))
+        return ClientGrammar(write(source), SchemaReport((*_lexer_rows(source, endless), *schemas.rows)))
     except GrammarError as error:
         raise located(error, place) from None
 
@@ -69,9 +70,7 @@ def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[R
     if hanging := walk.hanging():
         raise _endless(*hanging)
     if not walk.may_end:
-        how = next(
-            (f": the lexer goes on with {lost.long} where {lost.follower} should follow" for lost in walk.lost), ""
-        )
+        how = next((f": {lost.reason}" for lost in walk.lost), "")
         raise GrammarError(f"no text ends this grammar{how}", expected="a lexeme that ends earlier, or [suffix=...]")
     for lexeme in endless[:_MAX_ROWS]:
         line, column = lexeme.at
@@ -81,8 +80,7 @@ def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[R
         reason = f"it is not read on where {lazy} ends, which has lazy or suffix="
         yield ReportRow("", other, Outcome.NARROWED, reason)
     for lost in list(walk.lost)[:_MAX_ROWS]:
-        reason = f"{lost.follower} cannot always follow {lost.short}: the lexer goes on with {lost.long}, and not back"
-        reason += "; write a lexeme that ends earlier, or [suffix=...]"
+        reason = f"{lost.reason}; write a lexeme that ends earlier, or [suffix=...]"
         yield ReportRow("", lost.long, Outcome.NARROWED, reason)
 
 
@@ -150,16 +148,23 @@ def located(error: GrammarError, place: str) -> GrammarError:
     )
 
 
-class SchemaTexts:
-    """Writes the schemas of one grammar and collects their reports."""
+class Schemas:
+    """Compiles the schemas of one grammar and collects their reports."""
 
     def __init__(self, spelling: Spelling, policy: Policy) -> None:
         self.spelling, self.policy = spelling, policy
         self.rows: list[ReportRow] = []
 
-    def text(self, schema: Any) -> str:
-        built = build(schema, spelling=self.spelling, policy=self.policy)
+    def compiled(self, source: LarkGrammar) -> LarkGrammar:
+        """Return the grammar with the grammars and the languages of its JSON values."""
+        definitions = (replace(d, body=map_lexemes(d.body, self._compiled)) for d in source.definitions)
+        return replace(source, definitions=tuple(definitions))
+
+    def _compiled(self, expr: Expr) -> Expr:
+        if not isinstance(expr, JsonExpr):
+            return expr
+        built = build(json.loads(expr.json), spelling=self.spelling, policy=self.policy)
         self.rows += built.report.rows
         rendered = render(built.node)
         assert not rendered.subs
-        return "%lark {\n" + rendered.lark() + "}"
+        return replace(expr, lark="%lark {\n" + rendered.lark() + "}", language=json_language(built.node))

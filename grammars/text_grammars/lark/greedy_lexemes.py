@@ -1,4 +1,4 @@
-"""Greedy lexemes: their languages, and those that swallow what follows others.
+"""Greedy lexemes: their languages, those of grammar nodes, and those that swallow what follows others.
 
 The engine's lexer takes the longest lexeme and never backtracks.  All analysis of one grammar draws on one `Work`.
 """
@@ -6,7 +6,7 @@ The engine's lexer takes the longest lexeme and never backtracks.  All analysis 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.compact import CompactAlphabet
@@ -34,6 +34,8 @@ from grammars.text_grammars.lark.ast import (
     AndExpr,
     CharRange,
     Expr,
+    JsonExpr,
+    KnownLexeme,
     LarkGrammar,
     Literal,
     Name,
@@ -44,13 +46,20 @@ from grammars.text_grammars.lark.ast import (
 )
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.graph import components, uses_of
+from grammars.tree.nodes import Alt, And, Group, Lexeme, Node, Not, Pattern, Ref, Repeat, RuleDef, Seq, Text
 
 __all__ = [
+    "CLOSE",
     "LexemeLanguages",
     "class_representatives",
+    "json_language",
+    "node_language",
     "shown_lexeme",
     "swallowing_lexemes",
 ]
+
+#: A character of no text: the end of a lexeme that nothing goes on with.
+CLOSE = chars([(-1, -1)])
 
 #: Parts of a lexeme with the terminals that it names expanded; larger ones are not analysed.
 _MAX_PARTS = 25_000
@@ -72,7 +81,8 @@ class LexemeLanguages:
         self._terminals: dict[str, Regular | None] = {}
         self.alphabet: CompactAlphabet | None = None
         if compared_with is not None:
-            parts = (expr for expr in source.walk() if isinstance(expr, Literal | CharRange | Regexp))
+            kinds = Literal | CharRange | Regexp | JsonExpr | KnownLexeme
+            parts = (expr for expr in source.walk() if isinstance(expr, kinds))
             terms = [term for part in parts if (term := self.of(part)) is not None]
             self.alphabet = CompactAlphabet([*terms, *compared_with])
             self._languages.clear()
@@ -112,6 +122,8 @@ class LexemeLanguages:
                 return self.compact(chars([(ord(first), ord(last))]))
             case Regexp(regex=regex, flags=flags):
                 return self.compact((approximate_language if self._at_most else language)(regex, flags))
+            case KnownLexeme(language=term) | JsonExpr(language=term) if term is not None:
+                return self.compact(term)
             case Name(name=name):
                 terminal = self._terminals.get(name)
                 if terminal is None:
@@ -154,7 +166,54 @@ def shown_lexeme(lexeme: Expr) -> str:
             return f"/{regex[:40]}/"
         case Literal(text=word):
             return repr(word[:40])
-    return "a lexeme"
+        case KnownLexeme(shown=shown):
+            return shown
+    return "a JSON value" if isinstance(lexeme, JsonExpr) else "a lexeme"
+
+
+def node_language(node: Node) -> Regular:
+    """Return the texts of a terminal node; what only the engine understands is any character."""
+    match node:
+        case Text(text=word):
+            return text(word)
+        case Pattern(regex=regex):
+            return approximate_language(regex)
+        case Lexeme(body=body):
+            return node_language(body)
+        case Not(body=body):
+            return neg(node_language(body))
+        case Repeat(body=body, least=least, most=most):
+            return rep(node_language(body), least, most)
+        case Seq(parts=parts) | Alt(options=parts) | And(parts=parts):
+            return {Seq: cat, Alt: alt, And: inter}[type(node)](*map(node_language, parts))
+    raise TypeError(f"not a terminal node: {node!r}")
+
+
+def json_language(node: Node) -> Regular:
+    """Return the JSON values of ``node``, which our own compiler of schemas made.
+
+    Numbers, true, false and null are written out; another value is its first character, any text and `CLOSE`.
+    """
+    return alt(*_json_values(node, {}))
+
+
+def _json_values(node: Node, rules: dict[str, RuleDef]) -> Iterator[Regular]:
+    match node:
+        case Lexeme(name="integer"):
+            yield language("-?(?:0|[1-9][0-9]*)")  # without the bound of our lexeme, which is too much to search
+        case Lexeme(name="number") | Text("null" | "false" | "true"):
+            yield node_language(node)
+        case Text() | Lexeme():
+            yield cat(text(node.text[0] if isinstance(node, Text) else '"'), ALL, CLOSE)
+        case Seq(parts=(first, *_)):
+            yield from _json_values(first, rules)
+        case Group(start=start, rules=inner_rules):
+            yield from _json_values(start, dict(inner_rules))
+        case Ref(name=name) if name in rules:
+            yield from _json_values(rules.pop(name).body, rules)
+        case Alt(options=options):
+            for option in options:
+                yield from _json_values(option, rules)
 
 
 def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:

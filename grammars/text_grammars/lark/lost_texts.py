@@ -17,11 +17,12 @@ from operator import or_
 from typing import NamedTuple, TypeAlias
 
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.languages import EPS, MAX_CODE_POINT, NONE, Regular, derivative_classes, derive
-from grammars.text_grammars.lark.ast import Expr, LarkGrammar, Name, SourcePlace
+from grammars.regular.languages import ANY, EPS, NONE, Regular, chars, derive, ranges_minus
+from grammars.regular.terms import derivative_classes
+from grammars.text_grammars.lark.ast import Expr, KnownLexeme, LarkGrammar, Name, SourcePlace
 from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
-from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, shown_lexeme
+from grammars.text_grammars.lark.greedy_lexemes import CLOSE, LexemeLanguages, class_representatives, shown_lexeme
 from grammars.text_grammars.lark.written_out import written_out
 
 __all__ = ["LexerWalk", "LostText"]
@@ -33,6 +34,11 @@ class LostText(NamedTuple):
     short: str
     long: str
     follower: str
+    place: str  #: in a structural tag
+
+    @property
+    def reason(self) -> str:
+        return f"{self.follower} cannot always follow {self.short}: the lexer goes on with {self.long}, and not back"
 
 
 class _Begun(NamedTuple):
@@ -154,6 +160,10 @@ class LexerWalk:
                 self._cut(group, ended)
                 group = ended
             if reader is None or lost is None:
+                if all(self._ends(group, lexeme) for lexeme in group):
+                    self.may_end |= any(lexeme.followers & END for lexeme in group)
+                    waiting += ((self._begin(lexeme.followers), None, None) for lexeme in group)
+                    continue
                 self.may_end |= any(lexeme.may_be_last for lexeme in group)
                 waiting += self._read_as_the_lexer(group)
             elif not with_readers:
@@ -163,9 +173,20 @@ class LexerWalk:
             else:
                 waiting += self._read_apart(group, reader, lost)
 
+    def _ends(self, group: _Group, begun: _Begun) -> bool:
+        """Whether this lexeme of a structural tag cannot be read too far, so that its characters do not matter."""
+        lexeme, after = self._lexeme(begun), self._begin(begun.followers)
+        if not isinstance(lexeme, KnownLexeme) or begun.left == EPS:
+            return False
+        if lexeme.is_lazy or not after or (begun.left.op == "cat" and begun.left.args[-1] == CLOSE):
+            return True
+        first = chars(move[:2] for next_lexeme in after for move in _moves(next_lexeme.left)).args
+        is_word = begun.left.op == "words" and len(begun.left.args) == 1
+        return len(group) == 1 and (is_word or ranges_minus(first, _alphabet(begun.left).args) == first)
+
     def _is_lazy(self, begun: _Begun) -> bool:
         lexeme = self._lexeme(begun)
-        return isinstance(lexeme, Name) and lexeme.name in self._lazy
+        return getattr(lexeme, "is_lazy", False) or (isinstance(lexeme, Name) and lexeme.name in self._lazy)
 
     def _cut(self, group: _Group, ended: _Group) -> None:
         """Note the lexemes of a group that would go on, or lead elsewhere, where lazy ones have ended."""
@@ -176,29 +197,33 @@ class LexerWalk:
 
     def _read_as_the_lexer(self, group: _Group) -> Iterator[tuple[_Group, _Begun | None, LostText | None]]:
         after = self._after(group)
-        codes = _codes((*group, *after))
+        codes = class_representatives(*(lexeme.left for lexeme in (*group, *after)))
         begun_after = [(short, self._read(self._after([short]), codes)) for short in group if short.left.nullable]
         reads = list(zip(self._read(group, codes), self._read(after, codes), strict=True))
         edges = {edge for lexeme in (*group, *after) for move in _moves(lexeme.left) for edge in move[:2]}
         if len(edges) == 1 and not any(x.left.nullable and x.followers & (END | self._unread) for x in group):
-            self._forced[frozenset(group)] = frozenset(reads[0][0] or reads[0][1])
+            self._forced[frozenset(group)] = frozenset(next(filter(None, chain(*reads))))
         for i, (longer, next_lexemes) in enumerate(reads):
             yield longer or next_lexemes, None, None
             if longer and next_lexemes and not self._is_expected(longer):
-                long = min(map(self._shown, longer))
+                long = min(longer, key=self._shown)
                 for short, followers in begun_after:
                     for reader in followers[i]:
                         if reader not in longer and not self._is_apart(short, codes[i], reader):
                             shown = self._shown(reader) + " (beyond ASCII)" * (codes[i] >= _ASCII)
-                            yield longer, reader, LostText(self._shown(short), long, shown)
+                            places = [getattr(self._lexeme(lexeme), "place", "") for lexeme in (reader, long)]
+                            lost = LostText(self._shown(short), self._shown(long), shown, places[0] or places[1])
+                            yield longer, reader, lost
 
     def _read_apart(
         self, group: _Group, reader: _Begun, lost: LostText
     ) -> Iterator[tuple[_Group, _Begun | None, LostText | None]]:
         choices, after = (reader, *self._after([reader])), self._after(group)
-        codes = _codes((*group, *after, *choices))
+        codes = class_representatives(*(lexeme.left for lexeme in (*group, *after, *choices)))
         reads = (self._read(begun, codes) for begun in (choices, group, after))
-        for readers, longer, next_lexemes in zip(*reads, strict=True):
+        for code, readers, longer, next_lexemes in zip(codes, *reads, strict=True):
+            if (code, code) in CLOSE.args:  # which is no text
+                next_lexemes = next_lexemes or group
             if readers and not (longer or next_lexemes):
                 self.lost[lost] = None
                 return
@@ -224,13 +249,13 @@ class LexerWalk:
 
     def _first_chars(self, begun: _Begun) -> Iterator[str]:
         for low, high, left in _moves(self._languages.of(self._lexeme(begun)) or NONE):
-            for code in range(low, min(high, _LETTERS) + 1):
+            for code in range(max(low, 0), min(high, _LETTERS) + 1):
                 yield from self._chars(code, left)
 
     def _chars(self, code: int, left: Regular) -> list[str]:
         """Return characters that ``code`` stands for; ``left`` is what follows it, of a first byte the rest too."""
         assert self._languages.alphabet is not None
-        return self._languages.alphabet.examples(code, [move[:2] for move in _moves(left)])
+        return self._languages.alphabet.examples(max(code, 0), [move[:2] for move in _moves(left)])
 
 
 def _is_variant(char: str) -> bool:
@@ -240,14 +265,18 @@ def _is_variant(char: str) -> bool:
     return not char.isascii() and (char.isspace() or char.isdecimal() or is_folded)
 
 
-def _codes(begun: Iterable[_Begun]) -> list[int]:
-    """Return a character of each class that the lexemes distinguish."""
-    edges = {edge for lexeme in begun for low, high, _ in _moves(lexeme.left) for edge in (low, high + 1)}
-    return sorted(edge for edge in edges if edge <= MAX_CODE_POINT)
-
-
 #: The number of ASCII characters, and of those of which the first of a lexeme are looked at.
 _ASCII, _LETTERS = 0x80, 0x250
+
+
+@lru_cache(maxsize=10_000)
+def _alphabet(term: Regular) -> Regular:
+    """Return the characters of the term, or more."""
+    if term.op == "words":
+        return chars((ord(char), ord(char)) for word in term.args for char in word)
+    if term.op in ("chars", "not"):
+        return term if term.op == "chars" else ANY
+    return chars(edges for part in term.args if isinstance(part, Regular) for edges in _alphabet(part).args)
 
 
 @lru_cache(maxsize=10_000)

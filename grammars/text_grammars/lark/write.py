@@ -6,9 +6,7 @@ same plan (llguidance 1.9.1).  ``%json`` becomes a grammar of our own schema com
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any
 
 from grammars.text_grammars.lark.ast import (
@@ -25,7 +23,6 @@ from grammars.text_grammars.lark.ast import (
     RegexExt,
     Regexp,
     Repeated,
-    RoleMark,
     SeqExpr,
     SourcePlace,
     is_lexeme,
@@ -34,30 +31,21 @@ from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.tree.quantifier import quantifier
 from grammars.tree.render import quote, quote_regex
 
-__all__ = ["WriteOptions", "write"]
+__all__ = ["write"]
 
 _ALT, _SEQ, _ATOM = 0, 1, 2
 
 _ANY_TEXT = "/(?s:.*)/"
 
 
-@dataclass(frozen=True)
-class WriteOptions:
-    """Converts the parts that depend on the caller: a schema to its text, and a role to its marker."""
-
-    schema: Callable[[Any], str]
-    roles: Mapping[str, str] = field(default_factory=dict)
-
-
-def write(source: LarkGrammar, writing: WriteOptions) -> str:
-    """Return the text of a grammar that has passed `check`."""
-    return _LarkWriter(source, writing).text()
+def write(source: LarkGrammar) -> str:
+    """Return the text of a grammar that has passed `check`, with the grammars of its JSON values."""
+    return _LarkWriter(source).text()
 
 
 class _LarkWriter:
-    def __init__(self, source: LarkGrammar, writing: WriteOptions) -> None:
+    def __init__(self, source: LarkGrammar) -> None:
         self.source = source
-        self.writing = writing
         self.lexeme_rules = {d.name for d in source.definitions if _lexeme_attributes(d)}
         taken = {d.name for d in source.definitions}
         self.skip = self.begin = ""
@@ -119,10 +107,8 @@ class _LarkWriter:
                 return quote_regex(regex) + flags
             case Name(name=name):
                 return self.name(name)
-            case RoleMark(name=name):
-                return self.writing.roles[name]
-            case JsonExpr(json=text):
-                return self.writing.schema(json.loads(text))
+            case JsonExpr(lark=text):
+                return text
             case RegexExt(json=text):
                 return "%regex " + text.replace("\x7f", "\\u007f")
             case SeqExpr(parts=()):

@@ -24,7 +24,6 @@ from grammars.text_grammars.structural_tag.free_text import (
     merge_lexemes,
     without_prefix,
 )
-from grammars.text_grammars.structural_tag.number_ends import check_numbers
 from grammars.text_grammars.structural_tag.values import (
     only_keys,
     read_count,
@@ -38,7 +37,6 @@ from grammars.text_grammars.structural_tag.values import (
 )
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import (
-    EMPTY,
     And,
     Group,
     Node,
@@ -101,7 +99,7 @@ class TagBuilder:
     # -- primitives
 
     def const_string(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
-        return self.with_end(self._text(read_string(body, "value", place, empty=True)), end)
+        return self.with_end(self._text(read_string(body, "value", place, empty=True), place), end)
 
     def json_schema(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         if body.get("style", "json") != "json":
@@ -122,7 +120,7 @@ class TagBuilder:
             error.place = f"{place}.json_schema{error.pointer}"
             raise
         self.rows += built.report.rows
-        return self.with_end(Rule("payload", built.node), end)
+        return self.with_end(Rule("payload", built.node, at=place), end)
 
     def grammar(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         then = regular_alt(*map(regular_text, end)) if isinstance(end, tuple) else None
@@ -136,7 +134,7 @@ class TagBuilder:
         except InvalidRegex as error:
             at = f"{place}.pattern"
             raise GrammarError(str(error), line=1, column=error.at + 1, place=at, expected="a regex of Rust") from None
-        pattern = Pattern(text)
+        pattern = Pattern(text, at=place)
         return Until("text", pattern, end_text(end, place)) if isinstance(end, tuple) else self.with_end(pattern, end)
 
     def any_text(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -145,7 +143,7 @@ class TagBuilder:
                 "tokens cannot be counted inside a grammar", place=f"{place}.max_tokens", hint="use max_chars"
             )
         most = read_count(body, "max_chars", place)
-        text: Node = ANY if most is None else Pattern(f"(?s:.{{0,{most}}})") if most else Text("")
+        text: Node = Pattern(ANY.regex if most is None else f"(?s:.{{0,{most}}})", at=place) if most != 0 else Text("")
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
         return self.free_text(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end, place)
 
@@ -161,9 +159,9 @@ class TagBuilder:
 
     def sequence(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         elements = read_list(body.get("elements"), f"{place}.elements")
-        places = [f"{place}.elements[{i}]" for i in range(len(elements))]
         parts: list[Node] = []
-        for i, (element, at) in enumerate(zip(elements, places, strict=True)):
+        for i, element in enumerate(elements):
+            at = f"{place}.elements[{i}]"
             if i and ends_with_free_text(elements[i - 1]):  # which this element's prefix has ended
                 element = without_prefix(element)
             is_last = i + 1 == len(elements)
@@ -171,7 +169,6 @@ class TagBuilder:
             if not is_last and ends_with_free_text(element):
                 then = (literal_prefix(elements[i + 1], at),)
             parts.append(self.build(element, then, at))
-        check_numbers(parts, places)
         return merge_lexemes(parts)
 
     def options(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
@@ -198,9 +195,7 @@ class TagBuilder:
                                expected=f"at most {MAX_LEAST_LENGTH}", hint="use fewer or smaller repeats")  # fmt: skip
         inner = self.build(body.get("content"), None, f"{place}.content")
         self.times = times
-        node = repeat(inner, least or 0, most)
-        check_numbers((node, EMPTY), (place, place))
-        return self.with_end(node, end)
+        return self.with_end(repeat(inner, least or 0, most), end)
 
     # -- tags
 
@@ -209,9 +204,8 @@ class TagBuilder:
 
     def tag_after(self, body: Mapping[str, Any], written: str, end: FormatEnd, place: str) -> Node:
         """Return a tag whose prefix ``written`` has been written already."""
-        opening = self._text(read_string(body, "begin", place, empty=True)[len(written) :])
+        opening = self._text(read_string(body, "begin", place, empty=True)[len(written) :], f"{place}.begin")
         content = self.build(body.get("content"), self._end_of(body, place), f"{place}.content")
-        check_numbers((content, EMPTY), (place, f"{place}.end"))
         return self.with_end(merge_lexemes([opening, content]), end)
 
     def _end_of(self, body: Mapping[str, Any], place: str) -> FormatEnd:
@@ -279,17 +273,12 @@ class TagBuilder:
         barred = [*by_trigger, *(text for text in excludes if text not in enders)]
         again: Node = Ref("text") if loop else self.with_end(Seq(()), end)
         ways: list[Node] = [self.free_text(ANY, barred, end, at)]
-        options = []
         for trigger, makers in by_trigger.items():
             others = [text for text in (*barred, *enders) if text != trigger]
             lead_text: Node = And((ANY, Not(containing(others)))) if others else ANY
             lead = Until("lead", lead_text, Text(trigger))
-            options.append(alternatives([make() for make in makers]))
-            ways.append(seq(lead, merge_lexemes([options[-1]]), again))
+            ways.append(seq(lead, merge_lexemes([alternatives([make() for make in makers])]), again))
         rules = {"text": RuleDef(alt(*ways))}
-        then = Group("tags", again, rules) if loop else again
-        for i, option in enumerate(options):
-            check_numbers((option, then), (at, f"{at}[{i}][1]"))
         start: Node = Ref("text")
         if read_flag(body, "at_least_one", place):
             start = seq(merge_lexemes([alternatives([make() for make in openings])]), again)
@@ -301,14 +290,14 @@ class TagBuilder:
                     for i, tag in enumerate(tags)))  # fmt: skip
         many = any_tag
         if not read_flag(body, "stop_after_first", place):
-            separator = self._text(read_string(body, "separator", place, empty=True))
+            separator = self._text(read_string(body, "separator", place, empty=True), f"{place}.separator")
             many = seq(any_tag, repeat(seq(separator, any_tag), 0, None))
         return self.with_end(many if read_flag(body, "at_least_one", place) else opt(many), end)
 
     # -- texts
 
-    def _text(self, text: str) -> Node:
-        return self.markers.node(text) if self.trusted and self.markers is not None else Text(text)
+    def _text(self, text: str, place: str = "") -> Node:
+        return self.markers.node(text) if self.trusted and self.markers is not None else Text(text, at=place)
 
     def with_end(self, node: Node, end: FormatEnd) -> Node:
         """Return ``node`` followed by ``end``."""
@@ -316,10 +305,7 @@ class TagBuilder:
             return node
         if isinstance(end, Tokens):
             return seq(node, end)
-        return merge_lexemes([node, self._one_of(end)])
-
-    def _one_of(self, texts: Sequence[str]) -> Node:
-        return alternatives([self._text(text) for text in texts])
+        return merge_lexemes([node, alternatives([self._text(text) for text in end])])
 
 
 #: Format type -> its method, and the keys that it accepts.

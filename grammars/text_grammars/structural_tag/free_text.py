@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from grammars.tree.nodes import Lexeme, Node, Pattern, Seq, Text, alt, is_terminal, seq
@@ -78,18 +79,10 @@ def _contained(inner: str, outer: str, place: str) -> GrammarError:
 def merge_lexemes(parts: Sequence[Node]) -> Node:
     """Return the sequence of parts; adjacent regular parts become one lexeme, so that no part is greedy."""
     out: list[Node] = []
-    run: list[Node] = []
     flat = seq(*parts)
-    for part in (*(flat.parts if isinstance(flat, Seq) else (flat,)), None):
-        if part is not None and is_terminal(part):
-            run.append(part)
-            continue
-        if run:
-            whole = seq(*run)
-            out.append(whole if isinstance(whole, Text | Pattern | Lexeme) else Lexeme("PART", whole))
-            run = []
-        if part is not None:
-            out.append(part)
+    for is_regular, run in groupby(flat.parts if isinstance(flat, Seq) else (flat,), is_terminal):
+        whole = seq(*run)
+        out.append(Lexeme("PART", whole) if is_regular and not isinstance(whole, Text | Pattern | Lexeme) else whole)
     return seq(*out)
 
 
@@ -97,7 +90,4 @@ def alternatives(options: Sequence[Node]) -> Node:
     """Return the alternatives; regular options become one lexeme, so that none hides another."""
     regular = [option for option in options if is_terminal(option)]
     others = [option for option in options if not is_terminal(option)]
-    if not regular:
-        return alt(*others)
-    regular_option = alt(*regular)
-    return alt(Lexeme("PART", regular_option) if others else regular_option, *others)
+    return alt(*([Lexeme("PART", alt(*regular))] if regular and others else regular), *others)

@@ -22,12 +22,13 @@ from grammars.regular.syntax.rust import NotTranslated, language
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.check import check
 from grammars.text_grammars.lark.common_terminals import COMMON
-from grammars.text_grammars.lark.convert import client_grammar, parse_source
+from grammars.text_grammars.lark.convert import Schemas, client_grammar, parse_source
 from grammars.text_grammars.lark.endless_lexemes import can_end
-from grammars.text_grammars.lark.write import WriteOptions, write
+from grammars.text_grammars.lark.write import write
 from grammars.text_grammars.llguidance_json import llguidance_part
 from grammars.tree.nodes import Sub
 from grammars.tree.render import quote_regex, render
+from grammars.values.spelling import DEFAULT_SPELLING
 from special_tokens.errors import GrammarError
 from tests.cases import costly
 
@@ -141,7 +142,7 @@ def said(source: Any) -> str:
 @given(st.sampled_from(sorted(SHARED)))
 def test_what_we_write_reads_as_what_we_read(grammar: str):
     source = parse_source(grammar)
-    again = parse_source(write(source, WriteOptions(lambda schema: "")))
+    again = parse_source(write(source))
     assert said(again) == said(source)
 
 
@@ -191,7 +192,7 @@ def test_any_jumble_of_lark_is_read_or_refused_with_a_place(pieces: list[str]):
     except GrammarError as error:
         assert error.message
         return
-    written = write(source, WriteOptions(lambda schema: '"j"'))
+    written = write(Schemas(DEFAULT_SPELLING, "warn").compiled(source))
     assert llguidance.LLMatcher(BYTES, written, log_level=0).get_error() is not None
 
 

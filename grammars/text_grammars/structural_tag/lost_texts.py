@@ -1,0 +1,84 @@
+"""Refuses a structural tag of which the lexer loses texts: it reads one lexeme on where another should follow.
+
+The tag is brought into the form of Lark grammars, whose `LexerWalk` tells what is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from grammars.regular.languages import ALL, ANY, Regular, cat, chars
+from grammars.text_grammars.lark.ast import AltExpr, Definition, Expr, KnownLexeme, LarkGrammar, Name, Repeated, SeqExpr
+from grammars.text_grammars.lark.greedy_lexemes import CLOSE, json_language, node_language
+from grammars.text_grammars.lark.lost_texts import LexerWalk
+from grammars.tree import nodes
+from grammars.tree.nodes import Node, Pattern, Text
+from special_tokens.errors import GrammarError
+
+__all__ = ["check_lost_texts"]
+
+
+def check_lost_texts(node: Node, place: str) -> None:
+    """Raise `GrammarError` if the lexer loses a text of a structural tag, with the place of what it cannot write."""
+    rules: list[Definition] = []
+    start = Definition("start", _expr(node, rules, {}))
+    walk = LexerWalk(LarkGrammar((start, *rules)))
+    if walk.lost or not walk.may_end:
+        lost = next(iter(walk.lost), None)
+        raise GrammarError(lost.reason if lost else "no text ends this format", place=(lost and lost.place) or place,
+                           expected="another beginning, or an earlier end of what stands before it",
+                           hint="text up to a literal or a tag is any_text")  # fmt: skip
+
+
+def _expr(node: Node, rules: list[Definition], names: Mapping[str, str]) -> Expr:
+    """Return the node as Lark has it, with tokens as characters of no text.
+
+    ``rules`` gets the rules of groups; ``names`` are theirs by the name within the groups around the node.
+    """
+    match node:
+        case nodes.Until(body=body, end=end):
+            return _lexeme(cat(_free_text(body), node_language(end)), body, is_lazy=True)
+        case nodes.Rule(name="text", body=body):
+            return _lexeme(_free_text(body), body)
+        case nodes.Rule(body=body, at=at):
+            return KnownLexeme(json_language(body), "a JSON value", at)
+        case nodes.Tokens(ranges=ranges):
+            return KnownLexeme(chars((-2 - high, -2 - low) for low, high in ranges), "a token")
+        case nodes.Group(start=start, rules=inner):
+            names = {**names, **{name: f"{name} {id(node)}" for name in inner}}
+            rules += [Definition(names[name], _expr(rule.body, rules, names)) for name, rule in inner.items()]
+            return _expr(start, rules, names)
+        case nodes.Ref(name=name):
+            return Name(names[name])
+        case _ if nodes.is_terminal(node):
+            return _lexeme(node_language(node), node)
+        case nodes.Repeat(body=body, least=least, most=most):
+            return Repeated(_expr(body, rules, names), least, most)
+        case nodes.Seq(parts=parts):
+            return SeqExpr(tuple(_expr(part, rules, names) for part in parts))
+        case nodes.Alt(options=options):
+            return AltExpr(tuple(_expr(option, rules, names) for option in options))
+    return KnownLexeme(CLOSE, "a grammar")  # of which no more is known
+
+
+def _free_text(node: Node) -> Regular:
+    """Return the language of free text, whatever it excludes and however long it may be."""
+    text = node_language(node.parts[0] if isinstance(node, nodes.And) else node)
+    return ALL if text.op == "rep" and text.args[0] == ANY else text
+
+
+def _lexeme(language: Regular, node: Node, *, is_lazy: bool = False) -> KnownLexeme:
+    leaves = list(_leaves(node))
+    shown = (repr(leaf.text) if isinstance(leaf, Text) else f"/{leaf.regex}/" for leaf in leaves)
+    return KnownLexeme(language, " ".join(shown)[:80], next((leaf.at for leaf in leaves if leaf.at), ""), is_lazy)
+
+
+def _leaves(node: Node) -> Iterator[Text | Pattern]:
+    match node:
+        case Text() | Pattern():
+            yield node
+        case nodes.Lexeme(body=body) | nodes.Repeat(body=body):
+            yield from _leaves(body)
+        case nodes.Seq(parts=parts) | nodes.Alt(options=parts) | nodes.And(parts=parts):
+            for part in parts:
+                yield from _leaves(part)
