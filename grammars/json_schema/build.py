@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.grammar.emit import emit
-from grammars.json_schema.grammar.key_bounds import key_bounds
 from grammars.json_schema.grammar.nonterminals import explore
 from grammars.json_schema.grammar.runtime_constraints import (
     has_free_keys,
     has_key_order,
     has_long_numbers,
+    key_bounds,
     unique_nodes,
     unique_rows,
 )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.json_schema.document.required_keys import unlisted_keys
+from grammars.json_schema.report.misspelt import unlisted_keys
 from grammars.tools.custom_tools import custom_input
 from grammars.values.format import ToolCallFormat
 from grammars.values.json_pointer import pointer_of

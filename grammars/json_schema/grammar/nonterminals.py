@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.document.required_keys import unlisted_keys
 from grammars.json_schema.grammar.array_order import array_automaton
 from grammars.json_schema.grammar.distinct_items import has_too_few_values, values_of
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode
 from grammars.json_schema.grammar.object_order import key_orders, object_automaton
 from grammars.json_schema.grammar.property_order import property_order
-from grammars.json_schema.grammar.unsatisfiable import locate_unsatisfiable
+from grammars.json_schema.report.misspelt import unlisted_keys
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, has_text, within_digits
 from grammars.json_schema.shapes.shapes import ArrayForm, Conj, ObjectForm, Shape
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
@@ -303,8 +302,36 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
     hint = "look for required keys whose schema is false, or bounds that exclude each other"
     if solver.may_be_wider(start):
         hint += "; some readings of its patterns, formats or contains may allow values, but not all do"
-    pointer = locate_unsatisfiable(solver, start)
+    pointer = _locate_unsatisfiable(solver, start)
     lost = unlisted_keys(_at(solver.documents.root.schema, pointer))
     if lost:
         hint = f"{', '.join(map(repr, lost[:3]))} {'is' if len(lost) == 1 else 'are'} required, not among properties"
     raise Unsatisfiable("unsatisfiable: no value satisfies it", pointer=pointer, hint=hint)
+
+
+def _locate_unsatisfiable(solver: Solver, start: Conj) -> str:
+    """The JSON pointer of the innermost place that must have a value and has none, or else of ``start``."""
+    conj, visited = start, {start}
+    while True:
+        below = _needed_and_empty(solver, solver.shape(conj))
+        if below is None or below in visited:
+            place = next((literal for literal in conj if literal > 0), None)
+            return solver.documents.root.pointer if place is None else solver.documents[place].pointer
+        conj = below
+        visited.add(conj)
+
+
+def _needed_and_empty(solver: Solver, shape: Shape) -> Conj | None:
+    """A value that the only form requires and that nothing satisfies."""
+    if len(shape.objects) + len(shape.arrays) != 1:
+        return None
+    for form in shape.objects:
+        for key, value in form.props.items():
+            if key in form.required and value is not None and solver.is_empty(value):
+                return value
+    for array in shape.arrays:
+        for i in range(min(array.least, len(array.prefix) + 1)):
+            value = array.item(i)
+            if value is not None and solver.is_empty(value):
+                return value
+    return None
