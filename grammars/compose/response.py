@@ -9,18 +9,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from grammars.compose.key_order import in_order
-from grammars.compose.regex import regex_node
 from grammars.compose.response_format import RESPONSE_FORMAT, read_response_format
 from grammars.json_schema.build import Policy, build
 from grammars.json_schema.document.closed_objects import close_objects
 from grammars.plan.plan import ResponsePlan
 from grammars.python_types.adapter import is_python_type, schema_of_type
+from grammars.regular.languages import shortest
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.python import language
+from grammars.regular.syntax.raw_text import raw_node
+from grammars.regular.syntax.write import written
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
+from grammars.text_grammars.lark.check import check_length
 from grammars.text_grammars.lark.convert import client_grammar
 from grammars.text_grammars.llguidance_json import llguidance_part
 from grammars.text_grammars.structural_tag.convert import structural_tag_part
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Lexeme, Node, Sub, Text, alt
+from grammars.tree.nodes import Lexeme, Node, Pattern, Sub, Text, alt
 from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.values.json_copy import json_copy
 from grammars.values.report import ReportRow
@@ -175,7 +180,29 @@ def _structural_tag(
 
 
 def _regex(pattern: Any, place: str, *, unicode: bool = False) -> ResponsePart:
-    node, shown_pattern = regex_node(pattern, place, unicode=unicode)
+    r"""The part for the texts that the whole pattern matches.
+
+    ``\d``, ``\w``, ``\s``, ``\b`` and what ``(?i)k`` matches are ASCII unless ``unicode``.  The plan shows a pattern
+    that the engine reads as ``re`` does, or, with look-around, the pattern itself.  Raises `GrammarError` with the
+    column for a text that is not a regular expression or matches nothing.
+    """
+    if not isinstance(pattern, str):
+        raise GrammarError(f"{type(pattern).__name__} is not a pattern", place=place, expected="a regular expression")
+    if not pattern:
+        raise GrammarError("the pattern is empty", place=place, expected="a regular expression")
+    try:
+        term = language(pattern, plain_classes=not unicode)
+    except InvalidRegex as error:
+        expected = "a regular expression of Python's re"
+        raise GrammarError(str(error), line=1, column=error.at + 1, place=place, expected=expected) from None
+    if shortest(term) is None:
+        hint = "anchors and look-around see only the text that the pattern itself matches"
+        raise GrammarError("no text matches this pattern", place=place, hint=hint)
+    node, shown_pattern = raw_node(term), pattern
+    if term.plain:
+        check_length(term, "the pattern", place=place)
+        shown_pattern = written(term, named=unicode)
+        node = Pattern(shown_pattern)
     return ResponsePart(node, ResponsePlan("regex", pattern=shown_pattern))
 
 

@@ -93,7 +93,7 @@ def generate(
 
     from guided.cli.answer import EventPrinter, show_message
     from guided.cli.as_json import as_json, message_json
-    from guided.cli.logprobs import show_logprobs
+    from guided.cli.terminal import show_logprobs
 
     with waiting("Reading the prompt"):
         plan = asked.plan(guide, **more)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +14,6 @@ from grammars.python_types.partial import partial_value
 from grammars.tools.parameters import CUSTOM_INPUT, arguments_schema, pointer
 from grammars.values.tool import Tool
 from guided.engine.counters import Guidance
-from guided.output.json_text import read_json
 from guided.output.message import FinishReason, Message, ToolCall, Usage
 from guided.output.parser import (
     ContentDelta,
@@ -159,7 +160,7 @@ class MessageBuilder:
         tool = next((tool for tool in self.plan.tools if tool.name == call.name), None) if self.plan else None
         if call.complete:
             try:
-                value, faults = read_json(text) if text else ({}, ())
+                value, faults = _read_json(text) if text else ({}, ())
             except (ValueError, RecursionError) as error:
                 value, faults = None, (f"not JSON: {error}",)
         if faults or not call.complete:
@@ -197,7 +198,7 @@ class MessageBuilder:
         if response.kind != "json":
             return content, (), None, ()
         try:
-            value, faults = read_json(content)
+            value, faults = _read_json(content)
         except (ValueError, RecursionError) as error:
             return None, (f"not JSON: {error}",), None, ()
         violations = faults
@@ -232,3 +233,31 @@ def _unknown(token_ids: tuple[int, ...], vocab_size: int | None) -> tuple[str, .
         return ()
     ids = ", ".join(str(i) for i in sorted(set(token_ids)) if i >= vocab_size)
     return (f"ids {ids} lie past the tokenizer, which ends at {vocab_size - 1}: no text",)
+
+
+def _read_json(text: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the value of a JSON text, and its faults: a duplicate key, a number too large for a double.
+
+    Raises `ValueError` for invalid JSON, ``NaN`` and ``Infinity`` included.
+    """
+    faults: dict[str, None] = {}
+
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(members)
+        if len(value) < len(members):
+            keys = [key for key, _ in members]
+            twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+            faults[f"JSON: the key {json.dumps(twice[:100], ensure_ascii=False)} is written twice in one object"] = None
+        return value
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        if math.isinf(value):
+            faults[f"JSON: the number {digits[:100]} is larger than a double can be"] = None
+        return value
+
+    def constant(word: str) -> Any:
+        raise ValueError(f"{word} is not a JSON value")
+
+    value = json.loads(text, object_pairs_hook=pairs, parse_float=number, parse_constant=constant)
+    return value, tuple(faults)

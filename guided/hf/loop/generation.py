@@ -17,8 +17,7 @@ from grammars.plan.plan import Plan, RowPlan
 from guided.hf.cache.kv_cache import AppendKV, KVCache
 from guided.hf.cache.self_test import abilities_of
 from guided.hf.cache.step_kv import StepKV
-from guided.hf.drafts.choose import drafts_of
-from guided.hf.drafts.drafts import Drafts
+from guided.hf.drafts.drafts import Drafts, drafts_of
 from guided.hf.drafts.settings import DraftSettings, say_once
 from guided.hf.generate.inputs import Inputs
 from guided.hf.hidden.last_states import LastStates

@@ -11,8 +11,7 @@ from jinja2 import TemplateError as JinjaError
 from jinja2.exceptions import SecurityError
 
 from grammars.plan.plan import Plan
-from grammars.prompt.anchored import put_anchors, tags_of
-from grammars.prompt.escape import escape_special_tokens, segments
+from grammars.prompt.escape import escape_special_tokens, put_anchors, segments, tags_of
 from grammars.prompt.messages import messages_for, template_arguments
 from grammars.values.format import Anchor, Format
 from guided.hf.model.renderers import mutable_renderer

@@ -288,7 +288,7 @@ def check_failed(
 @pytest.fixture(autouse=True)
 def quick_assistant(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model itself may be the assistant."""
-    monkeypatch.setattr("guided.hf.drafts.choose.relative_cost", lambda assistant, model: 0.01)
+    monkeypatch.setattr("guided.hf.drafts.drafts.relative_cost", lambda assistant, model: 0.01)
 
 
 @pytest.mark.parametrize("seed", seeds(12, default=1))
