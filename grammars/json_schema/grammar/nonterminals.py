@@ -8,13 +8,12 @@ start without a text is an unsatisfiable schema.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.grammar.array_order import array_automaton
-from grammars.json_schema.grammar.distinct_items import has_too_few_values, values_of
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode
 from grammars.json_schema.grammar.object_order import key_orders, object_automaton
 from grammars.json_schema.grammar.property_order import property_order
@@ -25,6 +24,7 @@ from grammars.json_schema.solver.propagation import propagate_array, propagate_o
 from grammars.json_schema.solver.solver import Overrun, Solver, Unsatisfiable
 from grammars.limits.schema_limits import check_deadline
 from grammars.limits.work import TooMuch
+from grammars.regular.finite import finite_words
 from grammars.regular.json_strings import may_hold_text
 from grammars.regular.languages import NONE, Regular
 from grammars.values.json_pointer import step_into, unescaped
@@ -121,7 +121,7 @@ class Nonterminals:
             self.unwritable.append(place)
         for form in shape.arrays:
             settled = propagate_array(form, self.solver.is_empty)
-            if settled is not None and has_too_few_values(settled, self.values):
+            if settled is not None and _has_too_few_values(settled, self.values):
                 self.too_few_values += [self.solver.documents[number] for number in settled.unique]
             elif settled is not None:
                 self._check_items(settled, place)
@@ -152,7 +152,7 @@ class Nonterminals:
     def values(self, conj: Conj) -> frozenset[Hashable] | None:
         """The values of a conjunction; None unless they are few scalars."""
         if conj not in self._values:
-            self._values[conj] = values_of(self.solver.shape(conj))
+            self._values[conj] = _values_of(self.solver.shape(conj))
         return self._values[conj]
 
     def _check_items(self, form: ArrayForm, place: Place) -> None:
@@ -335,3 +335,43 @@ def _needed_and_empty(solver: Solver, shape: Shape) -> Conj | None:
             if value is not None and solver.is_empty(value):
                 return value
     return None
+
+
+#: The values of a conjunction; None unless they are few scalars.
+_Values: TypeAlias = Callable[[Conj], frozenset[Hashable] | None]
+
+_MAX_VALUES = 1_000  # more different items in one array do not occur
+
+
+def _values_of(shape: Shape) -> frozenset[Hashable] | None:
+    """The values of a shape; None unless they are few scalars."""
+    if shape.arrays or shape.objects:
+        return None
+    values: set[Hashable] = {("null",)} if shape.null else set()
+    values |= {("boolean", bit) for bit in (1, 2) if shape.booleans & bit}
+    for numbers in shape.numbers:
+        listed = numbers.listed().values
+        if listed is None:
+            return None
+        values |= {("number", value) for value, _ in listed}
+    if shape.strings != NONE:
+        words = finite_words(shape.strings, _MAX_VALUES)
+        if words is None:
+            return None
+        values |= {("string", word) for word in words}
+    return frozenset(values) if len(values) <= _MAX_VALUES else None
+
+
+def _has_too_few_values(form: ArrayForm, values: _Values) -> bool:
+    """Whether the positions with few values have fewer different ones together than the items that must stand there."""
+    if not form.unique:
+        return False
+    wanted = [(1, form.item(at)) for at in range(min(form.least, len(form.prefix)))]
+    wanted.append((max(0, form.least - len(form.prefix)), form.item(len(form.prefix))))
+    kinds = [[(count.least, count.item)] for count in form.counts] + [wanted]
+    for kind in kinds:
+        few = [(least, frozenset() if item is None else values(item)) for least, item in kind if least]
+        counted = [(least, of_item) for least, of_item in few if of_item is not None]
+        if sum(least for least, _ in counted) > len(frozenset().union(*(of_item for _, of_item in counted))):
+            return True
+    return False
