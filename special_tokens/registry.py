@@ -49,20 +49,13 @@ class EndToken:
     sources: tuple[str, ...]
 
 
-#: Role -> category of its marker.
+#: First word of a role -> category of its marker.
 _ROLE_CATEGORIES = {
-    Role.PAD: Category.PAD,
-    Role.BOS: Category.BOS,
-    Role.TURN_START: Category.ROLE,
-    Role.TURN_END: Category.ROLE,
-    Role.REASONING_START: Category.REASONING,
-    Role.REASONING_END: Category.REASONING,
-    Role.TOOL_CALLS_START: Category.TOOL,
-    Role.TOOL_CALLS_END: Category.TOOL,
-    Role.TOOL_CALL_START: Category.TOOL,
-    Role.TOOL_CALL_END: Category.TOOL,
-    Role.TOOL_RESULT_START: Category.TOOL,
-    Role.TOOL_RESULT_END: Category.TOOL,
+    "pad": Category.PAD,
+    "bos": Category.BOS,
+    "turn": Category.ROLE,
+    "reasoning": Category.REASONING,
+    "tool": Category.TOOL,
 }
 _NAMED_CATEGORIES = {
     "pad_token": Category.PAD,
@@ -261,8 +254,9 @@ class SpecialTokens:
             if self.facts.named.get(name) == token.text:
                 return category
         for role, marker in self.roles.items():
-            if marker.text == token.text and role in _ROLE_CATEGORIES:
-                return _ROLE_CATEGORIES[role]
+            category_of_role = _ROLE_CATEGORIES.get(role.partition("_")[0])
+            if marker.text == token.text and category_of_role is not None:
+                return category_of_role
         return category_of_text(token.text)
 
     # -- ends

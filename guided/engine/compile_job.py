@@ -5,7 +5,6 @@ A request is ``{"grammar", "vocab_size", "limits"}``.  In the answer, ``{"error"
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from typing import Any
 
@@ -23,23 +22,17 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
     return {"error": error}
 
 
+class _Bytes:
+    """A tokenizer of the single bytes and an end, in the form that llguidance asks for."""
+
+    eos_token_id, bos_token_id, special_token_ids = 256, None, (256,)
+    tokens = (*(bytes((byte,)) for byte in range(256)), b"<|end|>")
+
+    def __call__(self, data: bytes) -> list[int]:
+        return list(data)
+
+
 @lru_cache(maxsize=4)
 def tokenizer_of(vocab_size: int) -> Any:
     """Return a tokenizer with every byte and ``vocab_size`` ids: the cost of compiling does not depend on its words."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [b for b in range(256) if b not in printable]
-    alphabet = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}
-    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    ids = {alphabet[b]: b for b in range(256)}
-    model = {"type": "BPE", "vocab": ids, "merges": []}
-    end = {"id": 256, "content": "<|end|>", "special": True}
-    end |= dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    body: dict[str, Any] = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [end],
-        "normalizer": None,
-    }
-    body |= {"pre_tokenizer": level, "post_processor": None, "decoder": level, "model": model}
-    return llguidance.LLTokenizer(json.dumps(body), n_vocab=max(vocab_size, 300), eos_token=[256])
+    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Bytes()), n_vocab=max(vocab_size, 300))

@@ -100,13 +100,6 @@ class VocabularyIndex:
         return full[_table(letters)[text[starts[full]]]]
 
     @cached_property
-    def is_plain(self) -> bytes:
-        """By id: 1 if the token neither ends a string nor has an escape in it."""
-        plain = np.ones(len(self.token_bytes), dtype=np.uint8)
-        plain[self.holding(b'"\\')] = 0
-        return plain.tobytes()
-
-    @cached_property
     def number_ends(self) -> dict[bytes, list[int]]:
         """Tokens that end a number, by the part of the number that they add."""
         ending = re.compile(rb"([-+.0-9eE]*)[,\]}\s]")

@@ -23,6 +23,7 @@ from grammars.tool_calls.arguments.values import (
     json_text,
     marked,
     one_of,
+    read_text,
 )
 from grammars.tool_calls.json_reader import read_key, read_value
 from grammars.tool_calls.names import check_name
@@ -107,7 +108,7 @@ class _GemmaValues:
         quote = marked(reader, self.quote)
         yield from reader.space()
         if (yield from reader.exactly(quote)):
-            yield from _stream_string(reader, quote)
+            yield from read_text(reader, quote)
         elif (yield from reader.exactly("{")):
             yield from self._read_object(reader, parameter, end)
         elif (yield from reader.exactly("[")):
@@ -149,15 +150,6 @@ class _GemmaValues:
 
 
 _ANY = Parameter("", True, {})
-
-
-def _stream_string(reader: Reader, quote: str) -> ReadStep:
-    reader.arguments('"')
-    delimiter = ""
-    while not delimiter:
-        text, delimiter = yield from reader.pieces_until(quote)
-        reader.arguments(json_string(text)[1:-1])
-    reader.arguments('"')
 
 
 def _relaxed(parameter: Parameter, seen: set[int]) -> Iterator[ReportRow]:
