@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from special_tokens.catalog import Catalog, SpecialToken, TokenSet
+    from special_tokens.catalog import SpecialToken, TokenSet
     from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
     from special_tokens.family import Family, families, load_family, match_family
     from special_tokens.registry import EndToken, Marker, SpecialTokens
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 __all__ = [
     "PAIRS",
     "AddedToken",
-    "Catalog",
     "Category",
     "EndToken",
     "Family",

@@ -55,7 +55,7 @@ def test_E1_ends_are_those_of_the_generation_config(upstream, tokenizer_folder):
 def test_P2_every_token_is_in_exactly_one_category(upstream, tokenizer_folder):
     tokens = published(upstream, tokenizer_folder)
     ids = [i for category in Category for i in tokens.category(category).ids]
-    assert sorted(ids) == sorted(set(ids)) == [token.id for token in tokens.catalog.all]
+    assert sorted(ids) == sorted(set(ids)) == [token.id for token in tokens.catalog]
     assert set(tokens.added) <= set(ids)
     for category, texts in upstream.categories.items():
         for text in texts:
@@ -67,7 +67,7 @@ def test_P2_sources_tell_how_the_tokenizer_holds_a_token():
     tokens = SpecialTokens(
         TokenizerFacts((AddedToken(10, "<|im_end|>", True), AddedToken(11, "<tool_call>", False)), 12, lookup=vocab.get)
     )
-    assert [(t.id, t.source) for t in tokens.catalog.all] == [
+    assert [(t.id, t.source) for t in tokens.catalog] == [
         (7, Source.COMMON),
         (8, Source.COMMON),
         (10, Source.SPECIAL),
@@ -121,7 +121,7 @@ def test_P3_search_is_the_plain_filter(texts, substring, category):
     tokens = registry(*texts)
     expected = [
         t.id
-        for t in tokens.catalog.all
+        for t in tokens.catalog
         if (substring is None or substring in t.text) and (category is None or t.category == category)
     ]
     assert list(tokens.search(substring=substring, category=category).ids) == sorted(expected)
