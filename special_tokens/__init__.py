@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from special_tokens.catalog import SpecialToken, TokenSet
-    from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
+    from special_tokens.facts import AddedToken, TokenizerFacts
     from special_tokens.family import Family, families, load_family, match_family
     from special_tokens.registry import EndToken, Marker, SpecialTokens
     from special_tokens.roles import PAIRS, Category, Role, Source
@@ -23,7 +23,6 @@ __all__ = [
     "SpecialTokens",
     "TokenSet",
     "TokenizerFacts",
-    "facts_from_folder",
     "families",
     "load_family",
     "match_family",

@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from special_tokens.catalog import SpecialToken, TokenSet, member
 from special_tokens.errors import TokenizerError, shown
-from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
+from special_tokens.facts import AddedToken, TokenizerFacts
 from special_tokens.family import Family, match_family
 from special_tokens.known_markers import HTML_TAGS, KNOWN_PAIRS, KNOWN_TOKENS, KNOWN_TURNS, category_of_text
 from special_tokens.roles import PAIRS, Category, Role, Source
@@ -83,11 +82,6 @@ class SpecialTokens:
         self._by_text = {token.text: token.id for token in facts.added}
         self.family = family if family is not None else match_family(self._by_text, facts.chat_template)
         self._extra_ends = tuple(extra_ends)
-
-    @classmethod
-    def from_folder(cls, folder: str | Path, *, family: Family | None = None) -> SpecialTokens:
-        """Build the registry from the files of a model folder, without transformers."""
-        return cls(facts_from_folder(folder), family=family)
 
     # -- sizes and lookups
 
