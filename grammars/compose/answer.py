@@ -15,8 +15,8 @@ from typing import NamedTuple
 from grammars.compose.response import ResponsePart
 from grammars.compose.tool_section import ToolSection
 from grammars.plan.plan import Pieces, RegionName
-from grammars.regular.languages import ALL
 from grammars.regular.syntax.raw_text import ANY_TEXT
+from grammars.regular.terms import ALL
 from grammars.tool_calls.arguments.raw_text import text_until
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import (

@@ -11,9 +11,9 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from grammars.regular.languages import ALL, Regular
 from grammars.regular.syntax import ecma, python, rust
 from grammars.regular.syntax.write import written
+from grammars.regular.terms import ALL, Regular
 
 __all__ = ["pattern_keywords"]
 

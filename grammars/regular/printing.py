@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from grammars.regular.languages import ALL, Ranges, Regular, cat
+from grammars.regular.terms import ALL, Ranges, Regular, cat
 from grammars.tree.nodes import And, Node, Not, Pattern, Seq, alt, repeat, seq
 from grammars.tree.quantifier import quantifier
 

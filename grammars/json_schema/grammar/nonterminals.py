@@ -26,7 +26,7 @@ from grammars.limits.schema_limits import check_deadline
 from grammars.limits.work import TooMuch
 from grammars.regular.finite import finite_words
 from grammars.regular.json_strings import may_hold_text
-from grammars.regular.languages import NONE, Regular
+from grammars.regular.terms import NONE, Regular
 from grammars.values.json_pointer import step_into, unescaped
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.spelling import Spelling

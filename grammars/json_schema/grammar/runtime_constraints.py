@@ -10,7 +10,8 @@ from grammars.json_schema.shapes.numbers import MAX_DIGITS, Numbers
 from grammars.json_schema.shapes.shapes import Conj
 from grammars.limits.schema_limits import check_deadline
 from grammars.regular.finite import count_words
-from grammars.regular.languages import ALL, NONE, Regular, lengths, matches
+from grammars.regular.languages import lengths
+from grammars.regular.terms import ALL, NONE, Regular, matches
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.watchers import UniqueNode
 

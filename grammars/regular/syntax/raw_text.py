@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from grammars.regular.languages import ALL, Regular
 from grammars.regular.printing import NodePrinter
 from grammars.regular.syntax.write import written
+from grammars.regular.terms import ALL, Regular
 from grammars.tree.nodes import Node, Pattern, Text, alt, seq
 
 __all__ = ["ANY_TEXT", "raw_node"]

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import cast
 
-from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import case_folded
 from grammars.regular.syntax.character_classes import CLASSES, DOT, EVERY, category
 from grammars.regular.syntax.ecma_tree import END, START, Boundary, NotRegular, Tree
 from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser, both_sides
+from grammars.regular.terms import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 
 __all__ = ["InvalidRegex", "NotTranslated", "approximate_language", "language", "searched"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache, partial
 
-from grammars.regular.languages import Ranges, Regular, ranges_minus
 from grammars.regular.printing import PatternPrinter
 from grammars.regular.syntax.character_classes import CATEGORIES, EVERY, SURROGATES, category
+from grammars.regular.terms import Ranges, Regular, ranges_minus
 
 __all__ = ["written"]
 

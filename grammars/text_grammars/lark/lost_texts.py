@@ -17,7 +17,7 @@ from operator import or_
 from typing import NamedTuple, TypeAlias
 
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.languages import EPS, MAX_CODE_POINT, NONE, Regular, derivative_classes, derive
+from grammars.regular.terms import EPS, MAX_CODE_POINT, NONE, Regular, derivative_classes, derive
 from grammars.text_grammars.lark.ast import Expr, LarkGrammar, Name, SourcePlace
 from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits

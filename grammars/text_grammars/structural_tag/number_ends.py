@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from grammars.regular.languages import ALL, EPS, Regular, alt, cat, derive, inter, neg, rep, surely_empty, text, words
+from grammars.regular.languages import surely_empty
 from grammars.regular.syntax.rust import NotTranslated, language
-from grammars.regular.terms import representatives
+from grammars.regular.terms import ALL, EPS, Regular, alt, cat, derive, inter, neg, rep, representatives, text, words
 from grammars.tree.nodes import (
     Alt,
     And,

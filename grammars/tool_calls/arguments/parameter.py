@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from grammars.regular.languages import Regular
+from grammars.regular.terms import Regular
 from grammars.tool_calls.arguments.schema_types import is_whole, part, resolve, strings, type_of, types
 from grammars.tools.parameters import arguments_schema, pointer
 from grammars.values.tool import Tool

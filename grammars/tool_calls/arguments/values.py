@@ -11,7 +11,7 @@ import json
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Protocol
 
-from grammars.regular.languages import ALL, MAX_CODE_POINT, NONE, Regular, chars, inter, matches, neg, rep, words
+from grammars.regular.terms import ALL, MAX_CODE_POINT, NONE, Regular, chars, inter, matches, neg, rep, words
 from grammars.tool_calls.arguments.parameter import Parameter
 from grammars.tool_calls.arguments.raw_text import bare, contains_end, is_writable, text_until, without_end
 from grammars.tool_calls.arguments.schema_types import type_of

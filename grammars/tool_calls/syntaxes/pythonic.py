@@ -15,8 +15,8 @@ from collections.abc import Generator, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any
 
-from grammars.regular.languages import ALL
 from grammars.regular.syntax.raw_text import raw_node
+from grammars.regular.terms import ALL
 from grammars.tool_calls.arguments.parameter import Parameter, signature
 from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.arguments.values import JsonValues, LiteralWords, ValueCoding, json_string, json_text
