@@ -15,7 +15,7 @@ from typing import NamedTuple
 from grammars.compose.response import ResponsePart
 from grammars.compose.tool_section import ToolSection
 from grammars.plan.plan import Pieces, RegionName
-from grammars.regular.syntax.raw_text import ANY_TEXT
+from grammars.regular.syntax.write import ANY_TEXT
 from grammars.regular.terms import ALL
 from grammars.tool_calls.arguments.raw_text import text_until
 from grammars.tree.markers import Markers

@@ -16,8 +16,7 @@ from functools import lru_cache, partial
 from grammars.regular.languages import surely_empty
 from grammars.regular.printing import NodePrinter, PatternPrinter
 from grammars.regular.terms import ALL, ANY, MAX_CODE_POINT, Ranges, Regular, chars, inter, ranges_minus, rep
-from grammars.tree.nodes import And, Lexeme, Node, Pattern, Text, alt
-from grammars.tree.quantifier import quantifier
+from grammars.tree.nodes import And, Lexeme, Node, Pattern, Text, alt, quantifier
 
 __all__ = [
     "STRING",

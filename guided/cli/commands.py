@@ -15,9 +15,8 @@ import typer
 
 import guided
 from guided.cli.consoles import err, out, say, show_error, waiting
-from guided.cli.groups import takes
 from guided.cli.inputs import expand_path, read_text, resolve_model
-from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options
+from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options, takes
 from guided.cli.serving import serve
 from special_tokens.errors import GuidedError, RequestError
 

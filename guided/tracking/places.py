@@ -14,9 +14,8 @@ from grammars.plan.plan import Plan, RegionName
 from grammars.text_grammars.schemas import placed_schemas
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
-from grammars.values.call_values import CallStep
 from grammars.values.json_scanner import ScanState, read_value
-from grammars.values.watchers import UniqueNode, Watcher
+from grammars.values.watchers import CallStep, UniqueNode, Watcher
 from guided.tracking.aho_corasick import AhoCorasick
 from guided.tracking.regions import Position, RegionMap, symbols_of
 

@@ -31,10 +31,10 @@ from grammars.tools.parameters import arguments_object
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, seq
 from grammars.tree.nodes import Pattern as Regex
-from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.report import ReportRow
 from grammars.values.tool import Call, Tool
+from grammars.values.watchers import CallStep
 
 __all__ = ["ParameterList"]
 

@@ -33,10 +33,10 @@ from grammars.tool_calls.reader import Reader, ReadStep
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import EMPTY, Group, Node, Ref, RuleDef, Text, alt, opt, repeat, seq
 from grammars.tree.nodes import Pattern as Regex
-from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.tool import Tool
+from grammars.values.watchers import CallStep
 from special_tokens.errors import ToolError, shown
 
 __all__ = ["Gemma"]

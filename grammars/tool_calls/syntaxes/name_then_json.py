@@ -21,9 +21,9 @@ from grammars.tools.parameters import arguments_schema, arguments_text, ordered,
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, seq
 from grammars.tree.nodes import Pattern as Regex
-from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
+from grammars.values.watchers import CallStep
 
 __all__ = ["NameThenJson"]
 

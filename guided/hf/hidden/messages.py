@@ -10,14 +10,14 @@ from typing import Any, Literal
 import torch
 
 from guided.hf.cache.prefix_pool import PrefixPool
-from guided.hf.hidden.last_states import LastStates
 from guided.hf.hidden.prefill import Wanted, states_of
 from guided.hf.hidden.settings import HiddenStates
+from guided.hf.masks.transfer import on_device
 from guided.hidden_state import LastHiddenState, Vectors
 from guided.output.message import Message
 from guided.rows.alone import completed
 
-__all__ = ["on_host", "token_ids_of", "with_last_states"]
+__all__ = ["LastStates", "on_host", "token_ids_of", "with_last_states"]
 
 
 def with_last_states(
@@ -68,3 +68,47 @@ def on_host(states: torch.Tensor) -> Vectors:
     """Return the states as numpy arrays, float32, or float64 of a model in float64."""
     vectors: Vectors = (states if states.dtype == torch.float64 else states.float()).cpu().numpy()
     return vectors
+
+
+class LastStates:
+    """The hidden states around the last token of each row of one run, by row number, as its forwards showed them.
+
+    The states of a forward are still in memory when its tokens have been chosen.  So only the states of rows that have
+    just ended are copied.
+    """
+
+    def __init__(self) -> None:
+        #: by row number and position: float ``[hidden size]``
+        self._states: dict[tuple[int, int], torch.Tensor] = {}
+
+    def take(
+        self,
+        hidden: torch.Tensor | None,
+        shown: Sequence[tuple[int, int]],
+        kept: Sequence[int],
+        ended: Sequence[tuple[int, int] | None],
+    ) -> None:
+        """Copy the states of the last tokens of the rows that have ended.
+
+        ``hidden`` float ``[rows, columns, hidden size]`` are the states of a forward.  Row ``i`` had ``shown[i][0]``
+        tokens after it, of which the last ``shown[i][1]`` have columns, and the first ``kept[i]`` were kept.
+        ``ended[i]`` is the row's number and its count of tokens, prompt and answer; None if the row goes on.
+        """
+        if hidden is None:
+            return
+        names: list[tuple[int, int]] = []
+        places: list[tuple[int, int]] = []
+        for i, ((fed, columns), right, row) in enumerate(zip(shown, kept, ended, strict=True)):
+            for position in (row[1] - 2, row[1] - 1) if row is not None else ():
+                if row is not None and fed - columns <= position < right:
+                    names.append((row[0], position))
+                    places.append((i, hidden.shape[1] - fed + position))
+        if names:
+            rows, at = (on_device(list(part), torch.long, hidden.device) for part in zip(*places, strict=True))
+            self._states |= dict(zip(names, hidden[rows, at], strict=True))
+
+    def around(self, number: int, position: int) -> torch.Tensor | None:
+        """Return the states float ``[2, hidden size]`` before and at ``position`` of a row; None if one is missing."""
+        pair = [self._states.get((number, place)) for place in (position - 1, position)]
+        states = [state for state in pair if state is not None]
+        return torch.stack(states) if len(states) == 2 else None

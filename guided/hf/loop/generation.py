@@ -20,8 +20,7 @@ from guided.hf.cache.step_kv import StepKV
 from guided.hf.drafts.drafts import Drafts, drafts_of
 from guided.hf.drafts.settings import DraftSettings, say_once
 from guided.hf.generate.inputs import Inputs
-from guided.hf.hidden.last_states import LastStates
-from guided.hf.hidden.messages import with_last_states
+from guided.hf.hidden.messages import LastStates, with_last_states
 from guided.hf.hidden.settings import HiddenStates
 from guided.hf.loop.loop_row import LoopRow
 from guided.hf.loop.prepare import Prepared, own_loop, prepare

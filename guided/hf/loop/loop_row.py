@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from guided.hf.drafts.draft import Draft
 from guided.hf.drafts.drafts import Drafts
-from guided.hf.hidden.last_states import LastStates
+from guided.hf.hidden.messages import LastStates
 from guided.hf.loop.recorder import Recorder
 from guided.hf.loop.reuse import Reuse
 from guided.hf.loop.sampling import RowSampler

@@ -26,7 +26,7 @@ from guided.hf.drafts.draft import DraftTrial
 from guided.hf.drafts.lookup import PromptLookup
 from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
-from guided.hf.hidden.last_states import LastStates
+from guided.hf.hidden.messages import LastStates
 from guided.hf.loop.recorder import Recorder
 from guided.hf.masks.cpu import HostLink
 from guided.landing.control import LandingControl
