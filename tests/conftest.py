@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from grammars.limits.time_limits import TimeLimits, use_time_limits
+from grammars.limits.deadline import TimeLimits, use_time_limits
 from guided.engine.engine import Engine
 from guided.hf.model.tokenizer import facts_of
 from guided.hf.model.tokenizer_files import TokenizerFiles, configurations

@@ -1,4 +1,4 @@
-"""The text of a request body: UTF-8, one JSON object with each key once, messages of known roles."""
+"""The text of a request body: UTF-8, one JSON object with each key once, messages of known roles, within limits."""
 
 from __future__ import annotations
 

@@ -84,9 +84,9 @@ def generate(
     chat = _chat(prompt, system, asked)
     more = stops | ({} if max_tokens is None else {"max_tokens": max_tokens})
     if trace is not None:
-        from guided.output.trace_records import check_trace_file
+        from guided.output.trace_records import check_writable
 
-        check_trace_file(trace := expand_path(trace))
+        check_writable(trace := expand_path(trace), "trace")
     settings = _checked_before_the_load(asked, more, sampling, model) | ({"landing": False} if no_landing else {})
     guide = _loaded(model)
 

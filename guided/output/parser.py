@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from grammars.plan.plan import Exit, Plan, RegionName
-from grammars.tool_calls.ids import make_id
+from grammars.tool_calls.names import make_id
 from grammars.tool_calls.reader import ArgumentsDelta, CallEnded, CallEvent, CallStarted, CutCall, Reader, StrayText
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers

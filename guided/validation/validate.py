@@ -20,7 +20,7 @@ from jsonschema_specifications import REGISTRY
 
 from grammars.json_schema.document.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.dialect import exclusive_flags, nullable
-from grammars.limits.time_limits import time_limits
+from grammars.limits.deadline import time_limits
 from grammars.values.json_pointer import pointer_of
 from guided.engine.worker import Ended, Worker
 

@@ -20,8 +20,7 @@ from grammars.tool_calls.arguments.values import (
     ValueCoding,
     one_of,
 )
-from grammars.tool_calls.ids import id_pattern, make_id
-from grammars.tool_calls.names import check_name, first_word
+from grammars.tool_calls.names import check_name, first_word, id_pattern, make_id
 from grammars.tool_calls.pattern import Hole
 from grammars.tool_calls.protocol import Quote, SchemaNode
 from grammars.tool_calls.reader import Reader

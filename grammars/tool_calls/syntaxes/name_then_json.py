@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import stream_value
-from grammars.tool_calls.names import check_name
+from grammars.tool_calls.names import check_name, id_pattern, make_id
 from grammars.tool_calls.pattern import CallPattern, Hole, fill, parse_pattern, pattern_text
 from grammars.tool_calls.protocol import Quote, SchemaNode
 from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText

@@ -15,6 +15,7 @@ import torch
 
 from grammars.plan.plan import Plan, RowPlan
 from guided.hf.cache.kv_cache import AppendKV, KVCache
+from guided.hf.cache.prefix_pool import Reuse
 from guided.hf.cache.self_test import abilities_of
 from guided.hf.cache.step_kv import StepKV
 from guided.hf.drafts.drafts import Drafts, drafts_of
@@ -25,7 +26,6 @@ from guided.hf.hidden.settings import HiddenStates
 from guided.hf.loop.loop_row import LoopRow
 from guided.hf.loop.prepare import Prepared, own_loop, prepare
 from guided.hf.loop.recorder import Recorder
-from guided.hf.loop.reuse import Reuse
 from guided.hf.loop.row_loop import RowLoop, Step
 from guided.hf.loop.sampling import RowSampler
 from guided.hf.model.conflicts import warn_of_conflicts

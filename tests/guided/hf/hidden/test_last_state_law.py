@@ -236,7 +236,7 @@ def test_kept_rows_are_not_computed_again(tiny_guide: Any) -> None:
 
 def test_long_texts_are_computed_in_pieces(tiny_guide: Any, monkeypatch: Any) -> None:
     """So that no forward makes the logits of all positions."""
-    monkeypatch.setattr("guided.hf.hidden.prefill._MAX_COLUMNS", 4)
+    monkeypatch.setattr("guided.hf.hidden.messages._MAX_COLUMNS", 4)
     message = tiny_guide.chat("x", temperature=0, max_tokens=23)
     right = judged(tiny_guide.model, ids_of(message))
     widths = []
