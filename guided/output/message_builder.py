@@ -183,7 +183,7 @@ class MessageBuilder:
         is_relaxed = any(row.pointer.startswith(place) for row in self.plan.tool_report.relaxed)
         if self._masked and not is_relaxed:
             return ()
-        violations = violations_of(arguments_schema(tool), value, must_judge=True)
+        violations = violations_of(arguments_schema(tool), value)
         if is_relaxed:
             return violations
         return tuple(text for text in violations if not text.startswith(NOT_VALIDATED))
@@ -203,7 +203,7 @@ class MessageBuilder:
             return None, (f"not JSON: {error}",), None, ()
         violations = faults
         if response.report.relaxed or not self._masked:
-            violations += violations_of(response.schema, value, documents=response.documents, must_judge=True)
+            violations += violations_of(response.schema, value, documents=response.documents)
         unjudged: tuple[str, ...] = ()
         if not response.report.relaxed:  # the masks guarantee the value: a missing verdict is a note, no violation
             unjudged = tuple(text for text in violations if text.startswith(NOT_VALIDATED))
