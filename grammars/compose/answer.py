@@ -85,7 +85,8 @@ class Answer:
         elif self.section is not None:
             options += self._text_or_calls(space, after_reasoning)
         elif self.response is None:
-            options.append(seq(self._framed_space(space), self._text(after_reasoning, ())))
+            framed = space if self.content.start else ""  # text without a frame may begin with white space itself
+            options.append(seq(framed, self._text(after_reasoning, ())))
         return alt(*options)
 
     def calls(self) -> Node:
@@ -111,10 +112,6 @@ class Answer:
         assert self.section is not None
         gap = self.markers.node(self.section.form.gap_without_text)
         return seq(gap, self.section.node, self.end(RegionName.TOOL_CALLS))
-
-    def _framed_space(self, space: str) -> str:
-        """``space`` before the frame of free text; "" without a frame, as the text may begin with white space."""
-        return space if self.content.start else ""
 
     def _text(self, not_blank: bool, excluded: Sequence[str]) -> Node:
         """An answer's text, which contains none of ``excluded``, and its end."""

@@ -145,7 +145,7 @@ def call_ends(
         cut = len(shared) + after_calls.index(last) + len(last)
         rest_markers = units.markers(after[cut:])
         return CallEnds(after[:cut] if rest_markers else after, rest_markers[0] if rest_markers else "")
-    if middle is not None and not _opens_section(before, middle, units):
+    if middle is not None and units.common_suffix(before, middle) == before:  # no more text before the first call
         return CallEnds(shared, markers[0])
     last = units.markers(after)[-1]
     if _next_message_follows(texts, after, content):
@@ -168,11 +168,6 @@ def _this_message(after: str, middle: str, end: str, header: str, units: Units) 
     if not places or (end and 0 <= after.find(end) < min(places)):
         return after
     return after[: min(places)].rstrip()
-
-
-def _opens_section(before: str, middle: str, units: Units) -> bool:
-    """Whether more text precedes the first call than the second."""
-    return len(units.common_suffix(before, middle)) < len(before)
 
 
 def _next_role(texts: CallTexts, after: str, units: Units) -> str:

@@ -53,7 +53,7 @@ def read_reasoning(
     rendered = list(rendered_reasoning(renderings, plain, calling, effects, template))
     header = assistant_header(turn, effects, [shown.lead for shown in rendered], units)
     suffixes = PromptSuffixes(header, effects, turn, units)
-    hinted = _is_hinted(suffixes) or has_thinking_markers(template)
+    hinted = any(map(_may_instruct, suffixes.effects.names)) or has_thinking_markers(template)
     for markers in marker_candidates(rendered, suffixes, turn, units, template, hinted=hinted):
         yield _reading(markers, suffixes, renderings, plain, template)
     content_start = _content_start(turn, header, "", units)
@@ -137,11 +137,6 @@ def _read_switch(suffixes: PromptSuffixes, markers: ReasoningMarkers) -> Switch 
     if suffixes.state(suffixes.default, markers) != "fresh":
         return None  # the block is open or closed whatever the instructions say
     return next((switch for name in suffixes.effects.names if (switch := _by_name(name, suffixes, markers))), None)
-
-
-def _is_hinted(suffixes: PromptSuffixes) -> bool:
-    """Whether an argument whose name suggests reasoning changes the prompt."""
-    return any(_may_instruct(name) for name in suffixes.effects.names)
 
 
 def _by_prompts(name: str, states: Mapping[Any, BlockState]) -> Switch | None:

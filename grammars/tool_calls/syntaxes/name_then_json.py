@@ -44,7 +44,8 @@ class NameThenJson:
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         if (form.section_start + form.call_start).strip():
             return (opening_marker(form),)
-        return tuple(fill(_until_arguments(form), _values(form, tool.name, 0)) for tool in tools)
+        begun = pattern_text(until(parse_pattern(form.option("call", _DEFAULT)), "arguments"))
+        return tuple(fill(begun, _values(form, tool.name, 0)) for tool in tools)
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         pattern = parse_pattern(form.option("call", _DEFAULT))
@@ -88,10 +89,6 @@ def _follower(pattern: CallPattern, at: int) -> str:
     """The text that ends the hole at ``at``: the literal after it, or the bracket that opens the arguments."""
     after = pattern[at + 1] if at + 1 < len(pattern) else ""
     return "{" if after == Hole("arguments") else after if isinstance(after, str) else ""
-
-
-def _until_arguments(form: ToolCallFormat) -> str:
-    return pattern_text(until(parse_pattern(form.option("call", _DEFAULT)), "arguments"))
 
 
 class _NameReader(SectionReader):
