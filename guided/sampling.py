@@ -195,9 +195,10 @@ def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int)
         wants = any(getattr(sampling, name) is not None for name in ("top_p", "top_k", "min_p"))
         sampled = wants or bool(defaults.get("do_sample")) or sampling.n > 1
         temperature = (defaults.get("temperature") or 1.0) if sampled else 0.0
-    numbers = {name: setting(name) for name, *_ in _RANGES} | {"temperature": temperature}
+    numbers: dict[str, Any] = {name: setting(name) for name, *_ in _RANGES} | {"temperature": temperature}
+    numbers = {name: float(value) for name, value in numbers.items() if value is not None}
     row = RowSampling(
-        **{name: float(value) for name, value in numbers.items() if value is not None},
+        **numbers,
         top_k=min(int(setting("top_k") or 0), vocab_size),
         logit_bias=_bias(sampling.logit_bias, vocab_size),
         logprobs=sampling.logprobs,

@@ -195,7 +195,7 @@ def _openings(plan: Plan, markers: Markers) -> tuple[re.Pattern[str] | None, int
     if response is None:
         return None, 0
     texts = [placed.opening for placed in placed_schemas(response.kind, response.source)]
-    pieces = [written for text in texts if text is not None for written in ([text], markers.pieces(text))]
+    pieces = [written for text in texts if text is not None for written in ((text,), markers.pieces(text))]
     placed = {"".join(map(chr, symbols_of(written))) or _BETWEEN for written in pieces}
     return (re.compile("|".join(map(re.escape, sorted(placed)))) if placed else None), max(map(len, placed), default=0)
 
