@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grammars.formats.probe import samples as s
-from grammars.formats.probe.marker_pairs import is_closing, is_pair
 from grammars.formats.probe.sample_calls import CallTexts
-from grammars.formats.probe.text_units import Units
+from grammars.formats.probe.text_units import Units, is_closing, is_pair
 from grammars.formats.probe.turns import Turn
 from grammars.values.format import Ends
 

@@ -58,17 +58,14 @@ def lengths(term: Regular) -> tuple[int, int | None]:
             low, high = lengths(term.args[0])
             least, most = term.args[1:]
             return low * least, None if most is None or high is None else high * most
-    each = [lengths(p) for p in term.args]
-    if term.op == "cat":
-        tops = [h for _, h in each if h is not None]
-        return sum(low for low, _ in each), sum(tops) if len(tops) == len(each) else None
-    if term.op == "and":
-        tops = [h for _, h in each if h is not None]
-        return max(low for low, _ in each), min(tops, default=None)
-    if not each:
+    if not term.args:
         return 0, 0
-    tops = [h for _, h in each if h is not None]
-    return min(low for low, _ in each), max(tops) if len(tops) == len(each) else None
+    lows, highs = zip(*map(lengths, term.args), strict=True)
+    tops = [high for high in highs if high is not None]
+    if term.op == "and":
+        return max(lows), min(tops, default=None)
+    join, pick = (sum, sum) if term.op == "cat" else (min, max)
+    return join(lows), pick(tops) if len(tops) == len(highs) else None
 
 
 def is_finite(term: Regular) -> bool:

@@ -12,7 +12,6 @@ from grammars.plan.plan import Plan, ResponsePlan
 from grammars.python_types.adapter import read_value
 from grammars.python_types.partial import partial_value
 from grammars.tools.parameters import CUSTOM_INPUT, arguments_schema, pointer
-from grammars.values.tool import Tool
 from guided.engine.counters import Guidance
 from guided.output.message import FinishReason, Message, ToolCall, Usage
 from guided.output.parser import (
@@ -169,24 +168,21 @@ class MessageBuilder:
             value = value[CUSTOM_INPUT] if isinstance(value, dict) and CUSTOM_INPUT in value else value
         elif tool is None and self.plan is not None:
             value, faults = None, (f"no tool is called {call.name!r}",)
-        elif tool is not None and tool.python is None:
-            faults = self._judged(tool, value)
+        elif tool is not None and tool.python is None and self.plan is not None:
+            is_relaxed = any(row.pointer.startswith(pointer(tool)) for row in self.plan.tool_report.relaxed)
+            faults, _ = self._judged(arguments_schema(tool), value, is_relaxed)
             value = value if not faults else None
         elif tool is not None and tool.python is not None:
             value, refusal = _read(tool.python.read, text or "{}", f"tool_calls[{number}].{call.name}")
         return ToolCall(call.id, call.name, text, value, parse_error=refusal, tool=tool), faults
 
-    def _judged(self, tool: Tool, value: Any) -> tuple[str, ...]:
-        """Return what the validator finds in the arguments of a call; no verdict is fine where masks know all."""
-        assert self.plan is not None
-        place = pointer(tool)
-        is_relaxed = any(row.pointer.startswith(place) for row in self.plan.tool_report.relaxed)
-        if self._masked and not is_relaxed:
-            return ()
-        violations = violations_of(arguments_schema(tool), value)
-        if is_relaxed:
-            return violations
-        return tuple(text for text in violations if not text.startswith(NOT_VALIDATED))
+    def _judged(
+        self, schema: Any, value: Any, is_relaxed: bool, **more: Any
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what the validator finds, and its note if it gave no verdict on a value that masks guarantee."""
+        found = violations_of(schema, value, **more) if is_relaxed or not self._masked else ()
+        unjudged = () if is_relaxed else tuple(text for text in found if text.startswith(NOT_VALIDATED))
+        return tuple(text for text in found if text not in unjudged), unjudged
 
     def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], ParseError | None, tuple[str, ...]]:
         """Return the response format's value, its violations, the Python type's refusal, and a note if no validator
@@ -201,13 +197,9 @@ class MessageBuilder:
             value, faults = _read_json(content)
         except (ValueError, RecursionError) as error:
             return None, (f"not JSON: {error}",), None, ()
-        violations = faults
-        if response.report.relaxed or not self._masked:
-            violations += violations_of(response.schema, value, documents=response.documents)
-        unjudged: tuple[str, ...] = ()
-        if not response.report.relaxed:  # the masks guarantee the value: a missing verdict is a note, no violation
-            unjudged = tuple(text for text in violations if text.startswith(NOT_VALIDATED))
-            violations = tuple(text for text in violations if not text.startswith(NOT_VALIDATED))
+        is_relaxed = bool(response.report.relaxed)
+        found, unjudged = self._judged(response.schema, value, is_relaxed, documents=response.documents)
+        violations = faults + found
         python_type = self.plan.python_type
         if violations or python_type is None:
             return (value if not violations else None), violations, None, unjudged

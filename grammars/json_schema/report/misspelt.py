@@ -12,7 +12,7 @@ from typing import Any
 from grammars.values.json_pointer import pointer_of
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["misspelt_rows", "unlisted_keys", "unlisted_rows"]
+__all__ = ["OTHERS_OF_PROPERTIES", "misspelt_rows", "unlisted_keys", "unlisted_rows"]
 
 _CHECKS = (
     "type", "enum", "const", "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
@@ -96,7 +96,8 @@ def _rows(schema: Any, meant: Mapping[str, str]) -> Iterator[ReportRow]:
                 todo.append((inner, (*path, key)))
 
 
-_ELSEWHERE = (
+#: Keywords next to ``additionalProperties`` that may allow further properties.
+OTHERS_OF_PROPERTIES = (
     "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas",
 )  # fmt: skip
 
@@ -104,7 +105,7 @@ _ELSEWHERE = (
 def unlisted_keys(schema: Any) -> tuple[str, ...]:
     """The required keys that the ``properties`` of a schema lack, where no other keyword may describe them."""
     listed = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(listed, Mapping) or any(word in schema for word in _ELSEWHERE):
+    if not isinstance(listed, Mapping) or any(word in schema for word in OTHERS_OF_PROPERTIES):
         return ()
     required = schema.get("required")
     named = required if isinstance(required, list) else ()

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grammars.tool_calls.arguments.argument_order import arrange
 from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
 from grammars.tool_calls.arguments.nested_values import NestedValues
-from grammars.tool_calls.arguments.parameter import Parameter, Signature, signature
+from grammars.tool_calls.arguments.parameter import Parameter, Signature, arrange, signature
 from grammars.tool_calls.arguments.parameter_reader import ParameterReader
 from grammars.tool_calls.arguments.raw_text import bare
 from grammars.tool_calls.arguments.schema_types import type_of

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from grammars.tool_calls.arguments.argument_order import arrange
-from grammars.tool_calls.arguments.parameter import Parameter
+from grammars.tool_calls.arguments.parameter import Parameter, arrange
 from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.arguments.schema_types import ALL_TYPES, resolve, type_of
 from grammars.tool_calls.arguments.values import (
