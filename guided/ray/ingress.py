@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import logging
 import sys
 from collections.abc import AsyncIterator
@@ -23,12 +21,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Message, Scope
 
 from guided.ray.args import ReplicaArgs
+from guided.ray.session import session_of
 from guided.serve.client import error_frames, error_response, read_body
 from guided.serve.refusals import Overloaded, Unavailable
 from guided.serve.settings import ApiKeys, write_logs
 from special_tokens.errors import GuidedError
 
-__all__ = ["Ingress", "session_of"]
+__all__ = ["Ingress"]
 
 log = logging.getLogger("guided.serve")
 
@@ -135,29 +134,3 @@ def _lost(error: Exception) -> GuidedError:
         return GuidedError("a replica raised an exception", hint="Ray's log has more")
     log.warning("a replica ended while it answered: %s", type(error).__name__)
     return Unavailable("the replica that wrote the answer has ended", place="engine", hint="try again")
-
-
-#: Characters or tokens of a raw prompt that its later turns begin with as well.
-_BEGINNING = 100
-
-
-def session_of(data: bytes) -> str:
-    """Return a digest of what the turns of a conversation begin with, up to the user's first message.
-
-    It is "" for what is no request: a replica says what is wrong with it.
-    """
-    try:
-        body = json.loads(data)
-        asked = body.get("messages") or body.get("input") or (body.get("prompt") or "")[:_BEGINNING]
-        items = [{"role": "user", "content": asked}] if "prompt" in body or isinstance(asked, str) else asked
-        first = next((i for i, item in enumerate(items) if item.get("role") == "user"), 0)
-        beginning = [body.get("instructions"), *(_text(item.get("content")) for item in items[: first + 1])]
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
-        return ""
-    return hashlib.sha256(json.dumps(beginning).encode()).hexdigest()
-
-
-def _text(content: Any) -> Any:
-    """The text of a message, whose parts a client may give on one turn and not on another."""
-    is_parts = isinstance(content, list) and all(isinstance(part, dict) for part in content)
-    return "".join(part.get("text", "") for part in content) if is_parts else content

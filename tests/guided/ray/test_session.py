@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guided.ray.ingress import session_of
+from guided.ray.session import session_of
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 USER = {"role": "user", "content": "What is a good name for a cat?"}
