@@ -5,6 +5,7 @@ A request is ``{"grammar", "vocab_size", "limits"}``.  In the answer, ``{"error"
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from typing import Any
 
@@ -22,17 +23,16 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
     return {"error": error}
 
 
-class _Bytes:
-    """A tokenizer of the single bytes and an end, in the form that llguidance asks for."""
-
-    eos_token_id, bos_token_id, special_token_ids = 256, None, (256,)
-    tokens = (*(bytes((byte,)) for byte in range(256)), b"<|end|>")
-
-    def __call__(self, data: bytes) -> list[int]:
-        return list(data)
-
-
 @lru_cache(maxsize=4)
 def tokenizer_of(vocab_size: int) -> Any:
     """Return a tokenizer with every byte and ``vocab_size`` ids: the cost of compiling does not depend on its words."""
-    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Bytes()), n_vocab=max(vocab_size, 300))
+    printable = [chr(code) for code in (*range(33, 127), *range(161, 173), *range(174, 324))]  # GPT-2's, of the bytes
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    body = {
+        "added_tokens": [{"id": 256, "content": "<|end|>", "special": True, **flags}],
+        "pre_tokenizer": level,
+        "decoder": level,
+        "model": {"type": "BPE", "vocab": {char: i for i, char in enumerate(printable)}, "merges": []},
+    }
+    return llguidance.LLTokenizer(json.dumps(body), n_vocab=max(vocab_size, 300), eos_token=[256])
