@@ -34,13 +34,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from grammars.compose.compose import Parts, compose  # noqa: E402
+from grammars.compose.plan_cache import PlanCache  # noqa: E402
 from grammars.plan.plan import Plan  # noqa: E402
 from grammars.requests.read import read_request  # noqa: E402
 from grammars.values.constraints import Choice, Lark, Regex  # noqa: E402
 from grammars.values.format import Format, ReasoningFormat, ToolCallFormat  # noqa: E402
 from guided.bitmask import allocate_bitmask, allowed_ids  # noqa: E402
 from guided.engine.engine import Engine  # noqa: E402
-from guided.engine.plan_cache import PlanCache  # noqa: E402
+from guided.hf.model.tokenizer import facts_of  # noqa: E402
+from guided.hf.model.tokenizer_files import TokenizerFiles, configurations  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 from special_tokens import SpecialTokens  # noqa: E402
 
@@ -229,7 +231,7 @@ def resident() -> int:
 
 def open_vocabulary(folder: Path) -> tuple[Engine, SpecialTokens]:
     text = (folder / "tokenizer.json").read_text(encoding="utf-8")
-    tokens = SpecialTokens.from_folder(folder)
+    tokens = SpecialTokens(facts_of(TokenizerFiles(folder), model=configurations(folder)))
     return Engine(text, tokens), tokens
 
 

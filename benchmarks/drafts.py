@@ -12,7 +12,7 @@ from typing import Any
 import guided
 from benchmarks.extraction_cases import extraction_cases
 from benchmarks.tool_calls import CATEGORIES, load_cases
-from guided.hf.drafts import choose
+from guided.hf.drafts import drafts
 from guided.hf.generate.inputs import checked_inputs
 from guided.rows.answer import RowAnswer
 
@@ -95,14 +95,14 @@ def assistant_rows(guide: Any, limit: int, max_tokens: int) -> list[tuple[str, .
     An assistant as slow as the model guesses nothing, so its time is set to nothing.
     """
     rows: list[tuple[str, ...]] = []
-    found, choose.relative_cost = choose.relative_cost, lambda assistant, model: 1e-9
+    found, drafts.relative_cost = drafts.relative_cost, lambda assistant, model: 1e-9
     try:
         for name, jobs in _jobs(guide, limit, max_tokens).items():
             messages = [_call(guide, job, None, assistant_model=guide.model)[1] for job in jobs[:limit]]
             total = [sum(getattr(message.usage, field) for message in messages) for field in _COUNTS]
             rows.append((name, f"{total[0] / total[1]:.3f}", f"{total[2]} of {total[3]}"))
     finally:
-        choose.relative_cost = found
+        drafts.relative_cost = found
     return rows
 
 

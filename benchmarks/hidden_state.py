@@ -41,8 +41,8 @@ from benchmarks.loop import interval, markdown  # noqa: E402
 from guided.hf.cache.kv_cache import RowKV  # noqa: E402
 from guided.hf.generate.call import generate_kwargs  # noqa: E402
 from guided.hf.generate.inputs import checked_inputs  # noqa: E402
-from guided.hf.hidden import prefill  # noqa: E402
-from guided.hf.hidden.last_states import LastStates  # noqa: E402
+from guided.hf.hidden import messages as prefill  # noqa: E402
+from guided.hf.hidden.messages import LastStates  # noqa: E402
 
 THINGS = ("a cat", "the rain", "an old clock", "bread", "a long train", "the moon", "a red door", "salt")
 ADJECTIVES = {"type": "object", "properties": {"thing": {"type": "string", "maxLength": 12},

@@ -36,6 +36,8 @@ from grammars.values.constraints import JsonSchema  # noqa: E402
 from grammars.values.format import Ends  # noqa: E402
 from guided.bitmask import allowed_ids  # noqa: E402
 from guided.engine.engine import Engine  # noqa: E402
+from guided.hf.model.tokenizer import facts_of  # noqa: E402
+from guided.hf.model.tokenizer_files import TokenizerFiles, configurations  # noqa: E402
 from guided.landing.landing import LandingSearch  # noqa: E402
 from guided.state.state import GuidanceState  # noqa: E402
 from special_tokens.errors import GuidedError  # noqa: E402
@@ -64,7 +66,9 @@ def engine_of(vocabulary: str) -> Engine:
     if vocabulary == "embedded":
         return guided.demo().engine
     base = Path(os.environ.get("GUIDED_TOKENIZERS", Path.home() / ".cache" / "guided" / "tokenizers"))
-    return Engine((base / vocabulary / "tokenizer.json").read_text(), SpecialTokens.from_folder(base / vocabulary))
+    folder = base / vocabulary
+    facts = facts_of(TokenizerFiles(folder), model=configurations(folder))
+    return Engine((folder / "tokenizer.json").read_text(), SpecialTokens(facts))
 
 
 def plans(engine: Engine, number: int, chance: random.Random) -> Iterator[tuple[str, str, Plan]]:

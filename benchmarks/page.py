@@ -27,8 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 import guided  # noqa: E402
 from benchmarks.serving import bodies  # noqa: E402
-from guided.serve.observing.record import RequestRecord  # noqa: E402
-from guided.serve.observing.records import UPDATE_S  # noqa: E402
+from guided.serve.observing.records import UPDATE_S, RequestRecord  # noqa: E402
 from tests.guided.serve.browser import CHROMIUM, tab  # noqa: E402
 from tests.guided.serve.conftest import Live, serving  # noqa: E402
 

@@ -18,8 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from grammars.formats.format_data import format_of_family  # noqa: E402
-from grammars.formats.infer import Inference  # noqa: E402
+from grammars.formats.infer import Inference, format_of_family  # noqa: E402
 from special_tokens import families  # noqa: E402
 
 PAGE = ROOT / "docs" / "families.md"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from special_tokens.errors import RequestError, shown
@@ -97,10 +97,6 @@ _RANGES: tuple[tuple[str, float, float, str], ...] = (
 )
 
 
-def _is_greedy(temperature: float, top_k: int | None) -> bool:
-    return temperature < LEAST_TEMPERATURE or top_k == 1
-
-
 @dataclass(frozen=True, slots=True)
 class RowSampling:
     """The resolved sampling of one row.  ``top_k`` 0, ``top_p`` 1 and ``min_p`` 0 filter nothing."""
@@ -118,7 +114,7 @@ class RowSampling:
 
     @property
     def is_greedy(self) -> bool:
-        return _is_greedy(self.temperature, self.top_k)
+        return self.temperature < LEAST_TEMPERATURE or self.top_k == 1
 
     @property
     def has_filter(self) -> bool:
@@ -190,29 +186,24 @@ def resolve(sampling: Sampling, defaults: Mapping[str, Any], *, vocab_size: int)
     Raises `RequestError` for ids outside the vocabulary.
     """
 
-    def setting(name: str, neutral: float) -> Any:
+    def setting(name: str) -> Any:
         value = getattr(sampling, name)
-        if value is None:
-            value = defaults.get(name)
-        return neutral if value is None else value
+        return defaults.get(name) if value is None else value
 
     temperature = sampling.temperature
     if temperature is None:
         wants = any(getattr(sampling, name) is not None for name in ("top_p", "top_k", "min_p"))
         sampled = wants or bool(defaults.get("do_sample")) or sampling.n > 1
         temperature = (defaults.get("temperature") or 1.0) if sampled else 0.0
+    numbers: dict[str, Any] = {name: setting(name) for name, *_ in _RANGES} | {"temperature": temperature}
+    numbers = {name: float(value) for name, value in numbers.items() if value is not None}
     row = RowSampling(
-        temperature=float(temperature),
-        top_p=float(setting("top_p", 1.0)),
-        top_k=min(int(setting("top_k", 0)), vocab_size),
-        min_p=float(setting("min_p", 0.0)),
-        repetition_penalty=float(setting("repetition_penalty", 1.0)),
-        presence_penalty=float(setting("presence_penalty", 0.0)),
-        frequency_penalty=float(setting("frequency_penalty", 0.0)),
+        **numbers,
+        top_k=min(int(setting("top_k") or 0), vocab_size),
         logit_bias=_bias(sampling.logit_bias, vocab_size),
         logprobs=sampling.logprobs,
     )
-    return tuple(_with_seed(row, seed) for seed in row_seeds(sampling.seed, sampling.n))
+    return tuple(replace(row, seed=seed) for seed in row_seeds(sampling.seed, sampling.n))
 
 
 def row_seeds(seed: int | None, n: int) -> tuple[int, ...]:
@@ -235,10 +226,6 @@ def _mix(value: int) -> int:
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
     return value ^ (value >> 31)
-
-
-def _with_seed(row: RowSampling, seed: int) -> RowSampling:
-    return RowSampling(**{f.name: getattr(row, f.name) for f in fields(row)} | {"seed": seed})
 
 
 def check_bias(sampling: Sampling, vocab_size: int) -> None:

@@ -4,8 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from special_tokens.catalog import Catalog, SpecialToken, TokenSet
-    from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
+    from special_tokens.catalog import SpecialToken, TokenSet
+    from special_tokens.facts import AddedToken, TokenizerFacts
     from special_tokens.family import Family, families, load_family, match_family
     from special_tokens.registry import EndToken, Marker, SpecialTokens
     from special_tokens.roles import PAIRS, Category, Role, Source
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 __all__ = [
     "PAIRS",
     "AddedToken",
-    "Catalog",
     "Category",
     "EndToken",
     "Family",
@@ -24,7 +23,6 @@ __all__ = [
     "SpecialTokens",
     "TokenSet",
     "TokenizerFacts",
-    "facts_from_folder",
     "families",
     "load_family",
     "match_family",

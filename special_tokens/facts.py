@@ -1,7 +1,7 @@
 """The raw data of one tokenizer from which the registry is built: plain records, no tokenizer object.
 
-`TokenizerFacts` is filled from a live tokenizer (`guided.hf.model.tokenizer`) or from the files of a model folder
-(`facts_from_folder`, standard library only).
+`TokenizerFacts` is filled from a tokenizer (`guided.hf.model.tokenizer`) or from a ``tokenizer_config.json`` alone
+(`facts_from_config`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from special_tokens.errors import TemplateError, TokenizerError
 
-__all__ = ["AddedToken", "TokenizerFacts", "facts_from_config", "facts_from_folder", "json_object", "template_of"]
+__all__ = ["AddedToken", "TokenizerFacts", "facts_from_config", "json_object", "template_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,47 +53,6 @@ class TokenizerFacts:
     name: str = ""
     #: exact text -> id of the entry of the base vocabulary with this text, or None
     lookup: Callable[[str], int | None] = field(default=lambda text: None, compare=False, repr=False)
-
-
-def facts_from_folder(folder: str | Path) -> TokenizerFacts:
-    """Read the facts from a model folder: ``tokenizer.json`` and the config files next to it.
-
-    Raises `TokenizerError` if there is no ``tokenizer.json`` (a tokenizer without a fast backend).
-    """
-    folder = Path(folder)
-    if folder.is_file():
-        folder = folder.parent
-    if not (folder / "tokenizer.json").is_file():
-        raise TokenizerError(
-            "there is no tokenizer.json",
-            place=str(folder),
-            expected="a folder with a fast tokenizer",
-            hint="load the tokenizer with transformers and save_pretrained() it once",
-        )
-    tokenizer = json_object(folder / "tokenizer.json")
-    config = json_object(folder / "tokenizer_config.json")
-    model = json_object(folder / "config.json")
-    generation = json_object(folder / "generation_config.json")
-    vocab = _vocabulary(tokenizer)
-    added = tuple(
-        AddedToken(int(entry["id"]), entry["content"], bool(entry.get("special", False)))
-        for entry in tokenizer.get("added_tokens", ())
-    )
-    template = _template(config.get("chat_template"))
-    if (folder / "chat_template.jinja").is_file():
-        template = template_of(folder / "chat_template.jinja")
-    logits = model.get("vocab_size") or (model.get("text_config") or {}).get("vocab_size")
-    return TokenizerFacts(
-        added=added,
-        vocab_size=max([*vocab.values(), *(token.id for token in added)], default=-1) + 1,
-        logits_size=logits,
-        named={key: text for key, text in _named(config).items() if text},
-        generation_eos=_ids(generation.get("eos_token_id")),
-        config_eos=_ids(model.get("eos_token_id")),
-        chat_template=template,
-        name=folder.name,
-        lookup=vocab.get,
-    )
 
 
 def facts_from_config(path: str | Path) -> TokenizerFacts:
@@ -156,13 +115,6 @@ def _template(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _vocabulary(tokenizer: Mapping[str, Any]) -> dict[str, int]:
-    vocab = tokenizer.get("model", {}).get("vocab", {})
-    if isinstance(vocab, dict):
-        return {text: int(i) for text, i in vocab.items()}
-    return {entry[0]: i for i, entry in enumerate(vocab)}  # unigram: a list of (text, score)
-
-
 def _named(config: Mapping[str, Any]) -> dict[str, str]:
     out = {}
     for key, value in config.items():
@@ -172,9 +124,3 @@ def _named(config: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(text, str):
             out[key] = text
     return out
-
-
-def _ids(value: Any) -> tuple[int, ...]:
-    if value is None or isinstance(value, bool):
-        return ()
-    return tuple(int(i) for i in (value if isinstance(value, list) else [value]) if int(i) >= 0)

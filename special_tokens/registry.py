@@ -11,11 +11,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
-from special_tokens.catalog import Catalog, SpecialToken, TokenSet
+from special_tokens.catalog import SpecialToken, TokenSet, member
 from special_tokens.errors import TokenizerError, shown
-from special_tokens.facts import AddedToken, TokenizerFacts, facts_from_folder
+from special_tokens.facts import AddedToken, TokenizerFacts
 from special_tokens.family import Family, match_family
 from special_tokens.known_markers import HTML_TAGS, KNOWN_PAIRS, KNOWN_TOKENS, KNOWN_TURNS, category_of_text
 from special_tokens.roles import PAIRS, Category, Role, Source
@@ -90,11 +89,6 @@ class SpecialTokens:
         self._by_text = {token.text: token.id for token in facts.added}
         self.family = family if family is not None else match_family(self._by_text, facts.chat_template)
         self._extra_ends = tuple(extra_ends)
-
-    @classmethod
-    def from_folder(cls, folder: str | Path, *, family: Family | None = None) -> SpecialTokens:
-        """Build the registry from the files of a model folder, without transformers."""
-        return cls(facts_from_folder(folder), family=family)
 
     # -- sizes and lookups
 
@@ -222,10 +216,10 @@ class SpecialTokens:
     # -- categories
 
     @cached_property
-    def catalog(self) -> Catalog:
-        """All special tokens by category: added tokens, and well-known ones that are entries of the base vocabulary.
+    def catalog(self) -> TokenSet:
+        """All special tokens: added tokens, and well-known ones that are entries of the base vocabulary.
 
-        The first of these decides the category: `ends`, the tokenizer's named tokens, `roles`, the token's text.
+        Each has one category, by the first of these: `ends`, the tokenizer's named tokens, `roles`, the token's text.
         """
         tokens = [
             SpecialToken(t.id, t.text, self._category(t), Source.SPECIAL if t.special else Source.ADDED)
@@ -237,11 +231,14 @@ class SpecialTokens:
             common = self.facts.lookup(text)
             if common is not None and common not in self.added:
                 tokens.append(SpecialToken(common, text, category_of_text(text), Source.COMMON))
-        return Catalog(tokens)
+        return TokenSet(tuple(sorted(tokens, key=lambda token: token.id)))
 
     def category(self, category: str) -> TokenSet:
-        """The tokens of the category with this name (see `Category`): ``tokens.category("eos").ids``."""
-        return self.catalog.category(category)
+        """The tokens of the category with this name (see `Category`): ``tokens.category("eos").ids``.
+
+        Raises `RequestError` for an unknown name.
+        """
+        return self.search(category=category)
 
     def search(
         self,
@@ -252,7 +249,18 @@ class SpecialTokens:
         source: str | None = None,
     ) -> TokenSet:
         """The special tokens that match every given filter, ordered by id; ``substring`` is case-sensitive."""
-        return self.catalog.search(id=id, substring=substring, category=category, source=source)
+        wanted = None if category is None else member(Category, category, "category")
+        wanted_source = None if source is None else member(Source, source, "source")
+        return TokenSet(
+            tuple(
+                token
+                for token in self.catalog
+                if (id is None or token.id == id)
+                and (substring is None or substring in token.text)
+                and (wanted is None or token.category is wanted)
+                and (wanted_source is None or token.source is wanted_source)
+            )
+        )
 
     def _category(self, token: AddedToken) -> Category:
         if token.id in self.end_ids:

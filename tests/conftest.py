@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from grammars.limits.time_limits import TimeLimits, use_time_limits
+from grammars.limits.deadline import TimeLimits, use_time_limits
 from guided.engine.engine import Engine
+from guided.hf.model.tokenizer import facts_of
+from guided.hf.model.tokenizer_files import TokenizerFiles, configurations
 from special_tokens import SpecialTokens
 from tests.made_up.tokenizers import MARKERS, WORDS, small_tokenizer, small_tokens
 
@@ -65,6 +67,11 @@ def small_engine(
     """Return an engine over bytes, a few words and Qwen-like markers."""
     text = small_tokenizer(markers, words=words, special=special)
     return Engine(text, small_tokens(text))
+
+
+def tokens_of_folder(folder: Path) -> SpecialTokens:
+    """Return the registry of a model's folder, named after the folder."""
+    return SpecialTokens(facts_of(TokenizerFiles(folder, name=folder.name), model=configurations(folder)))
 
 
 @pytest.fixture(scope="session")
@@ -172,7 +179,7 @@ def real_engine(tokenizer_folder: Callable[[str], Path]) -> Callable[[str], Engi
         if name not in built:
             folder = tokenizer_folder(name)
             text = (folder / "tokenizer.json").read_text(encoding="utf-8")
-            built[name] = Engine(text, SpecialTokens.from_folder(folder))
+            built[name] = Engine(text, tokens_of_folder(folder))
         return built[name]
 
     return engine_of

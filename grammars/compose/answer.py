@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from grammars.compose.response import ResponsePart
-from grammars.compose.strip_prefix import strip_prefix
 from grammars.compose.tool_section import ToolSection
-from grammars.plan.plan import RegionName
-from grammars.regular.languages import ALL
-from grammars.regular.syntax.raw_text import ANY_TEXT
+from grammars.plan.plan import Pieces, RegionName
+from grammars.regular.syntax.write import ANY_TEXT
+from grammars.regular.terms import ALL
 from grammars.tool_calls.arguments.raw_text import text_until
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import (
+    Alt,
     And,
     Group,
     Lexeme,
@@ -28,9 +28,12 @@ from grammars.tree.nodes import (
     Not,
     Pattern,
     Ref,
+    Repeat,
     Rule,
     RuleDef,
+    Seq,
     Text,
+    Tokens,
     Until,
     alt,
     opt,
@@ -82,7 +85,8 @@ class Answer:
         elif self.section is not None:
             options += self._text_or_calls(space, after_reasoning)
         elif self.response is None:
-            options.append(seq(self._framed_space(space), self._text(after_reasoning, ())))
+            framed = space if self.content.start else ""  # text without a frame may begin with white space itself
+            options.append(seq(framed, self._text(after_reasoning, ())))
         return alt(*options)
 
     def calls(self) -> Node:
@@ -108,10 +112,6 @@ class Answer:
         assert self.section is not None
         gap = self.markers.node(self.section.form.gap_without_text)
         return seq(gap, self.section.node, self.end(RegionName.TOOL_CALLS))
-
-    def _framed_space(self, space: str) -> str:
-        """``space`` before the frame of free text; "" without a frame, as the text may begin with white space."""
-        return space if self.content.start else ""
 
     def _text(self, not_blank: bool, excluded: Sequence[str]) -> Node:
         """An answer's text, which contains none of ``excluded``, and its end."""
@@ -198,7 +198,7 @@ class Answer:
     def _calls_after(self, opening: str) -> Node:
         """Calls whose first characters, ``opening``, are written already."""
         assert self.section is not None
-        written = strip_prefix(self.section.node, (opening,))
+        written = _strip_prefix(self.section.node, (opening,))
         return self._then_end(Rule("calls", written, region="tool_calls"))
 
     def _lead_text(self) -> Node:
@@ -236,7 +236,7 @@ class Answer:
         if triggers.has_token:
             options.append(seq(Rule("content", text, region="content"), node, Ref("more")))
         for opening, lead in self._leads(triggers.mixed, literal):
-            options.append(seq(lead, Rule("calls", strip_prefix(node, (opening,)), region="tool_calls"), Ref("more")))
+            options.append(seq(lead, Rule("calls", _strip_prefix(node, (opening,)), region="tool_calls"), Ref("more")))
         return seq(calls, Group("after", Ref("more"), {"more": RuleDef(alt(*options))}))
 
 
@@ -250,3 +250,39 @@ def _containing(texts: Sequence[str]) -> Node:
     """Text that contains one of ``texts``."""
     options = "|".join(map(re.escape, texts))
     return Pattern(f"(?s:.*)(?:{options})(?s:.*)")
+
+
+def _strip_prefix(node: Node, written: Pieces) -> Node:
+    """Return the grammar of what may follow ``written`` (marker text in pieces, see `SpecialTokens.pieces`).
+
+    Options that do not begin with it are left out.  Raises `ValueError` where none does.
+    """
+    left = _strip((node,), written)
+    if not left:
+        raise ValueError(f"nothing here begins with {written!r}")
+    return alt(*left)
+
+
+def _strip(parts: tuple[Node, ...], written: Pieces) -> list[Node]:
+    """The grammar of what may follow ``written``, for each way in which the parts can begin with it."""
+    if not written:
+        return [seq(*parts)]
+    if not parts:
+        return []
+    first, parts_after, piece = parts[0], parts[1:], written[0]
+    match first:
+        case Seq(parts=inner):
+            return _strip((*inner, *parts_after), written)
+        case Alt(options=options):
+            return [left for option in options for left in _strip((option, *parts_after), written)]
+        case Rule(body=body):
+            return _strip((body, *parts_after), written)
+        case Repeat(body=body, least=0, most=1):
+            return _strip((body, *parts_after), written) + _strip(parts_after, written)
+        case Tokens(ranges=((low, high),)) if low == high == piece:
+            return _strip(parts_after, written[1:])
+        case Text(text=text) if isinstance(piece, str) and text.startswith(piece):
+            return _strip((Text(text[len(piece) :]), *parts_after) if text != piece else parts_after, written[1:])
+        case Text(text=text) if isinstance(piece, str) and piece.startswith(text):
+            return _strip(parts_after, (piece[len(text) :], *written[1:]))
+    return []

@@ -40,11 +40,10 @@ from grammars.tree.markers import Markers
 from grammars.tree.nodes import EMPTY, Node, Rule, alt, seq, token
 from grammars.tree.render import render
 from grammars.tree.rendered import Rendered
-from grammars.values.call_values import CallStep
 from grammars.values.format import Format
 from grammars.values.report import ReportRow, SchemaReport
 from grammars.values.tool import Tool
-from grammars.values.watchers import Watcher
+from grammars.values.watchers import CallStep, Watcher
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, SchemaError, ToolError, shown
 

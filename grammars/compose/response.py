@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from grammars.compose.key_order import in_order
-from grammars.compose.regex import regex_node
 from grammars.compose.response_format import RESPONSE_FORMAT, read_response_format
 from grammars.json_schema.build import Policy, build
 from grammars.json_schema.document.closed_objects import close_objects
 from grammars.plan.plan import ResponsePlan
 from grammars.python_types.adapter import is_python_type, schema_of_type
+from grammars.regular.languages import shortest
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.python import language
+from grammars.regular.syntax.write import raw_node, written
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
+from grammars.text_grammars.lark.check import check_length
 from grammars.text_grammars.lark.convert import client_grammar
 from grammars.text_grammars.llguidance_json import llguidance_part
 from grammars.text_grammars.structural_tag.convert import structural_tag_part
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Lexeme, Node, Sub, Text, alt
+from grammars.tree.nodes import Lexeme, Node, Pattern, Sub, Text, alt
 from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark, Llguidance, Regex, StructuralTag
 from grammars.values.json_copy import json_copy
 from grammars.values.report import ReportRow
@@ -141,7 +145,7 @@ def _json(wanted: JsonSchema, spelling: Spelling, policy: Policy, place: str) ->
             schema = json.loads(schema)
         except ValueError as error:
             raise SchemaError(f"not JSON: {error}", place=RESPONSE_FORMAT, expected="a JSON schema") from None
-    schema, spelling = in_order(schema, spelling, wanted)
+    schema, spelling = _in_order(schema, spelling, wanted)
     try:
         built = build(
             schema,
@@ -175,7 +179,29 @@ def _structural_tag(
 
 
 def _regex(pattern: Any, place: str, *, unicode: bool = False) -> ResponsePart:
-    node, shown_pattern = regex_node(pattern, place, unicode=unicode)
+    r"""The part for the texts that the whole pattern matches.
+
+    ``\d``, ``\w``, ``\s``, ``\b`` and what ``(?i)k`` matches are ASCII unless ``unicode``.  The plan shows a pattern
+    that the engine reads as ``re`` does, or, with look-around, the pattern itself.  Raises `GrammarError` with the
+    column for a text that is not a regular expression or matches nothing.
+    """
+    if not isinstance(pattern, str):
+        raise GrammarError(f"{type(pattern).__name__} is not a pattern", place=place, expected="a regular expression")
+    if not pattern:
+        raise GrammarError("the pattern is empty", place=place, expected="a regular expression")
+    try:
+        term = language(pattern, plain_classes=not unicode)
+    except InvalidRegex as error:
+        expected = "a regular expression of Python's re"
+        raise GrammarError(str(error), line=1, column=error.at + 1, place=place, expected=expected) from None
+    if shortest(term) is None:
+        hint = "anchors and look-around see only the text that the pattern itself matches"
+        raise GrammarError("no text matches this pattern", place=place, hint=hint)
+    node, shown_pattern = raw_node(term), pattern
+    if term.plain:
+        check_length(term, "the pattern", place=place)
+        shown_pattern = written(term, named=unicode)
+        node = Pattern(shown_pattern)
     return ResponsePart(node, ResponsePlan("regex", pattern=shown_pattern))
 
 
@@ -208,3 +234,63 @@ def _at(place: str, kind: str) -> str:
 
 def _source(spec: Any) -> str:
     return spec if isinstance(spec, str) else json.dumps(spec, ensure_ascii=False, default=repr)
+
+
+#: Keywords whose value is an object of subschemas, a list of subschemas, or one subschema.
+_MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLES = ("items", "additionalProperties", "if", "then", "else")
+
+
+def _in_order(schema: Any, spelling: Spelling, constraint: JsonSchema) -> tuple[Any, Spelling]:
+    """Return the schema with its keys reordered, and ``spelling`` (the JSON formatting) with other separators.
+
+    ``constraint`` asks for both.  The separators "family" are those of ``spelling``, as the model's family writes.
+    With ``any_order`` the model may write the keys of each object in any order.  Raises `RequestError` for a wrong
+    order, for wrong separators, and for a key that no object of the schema lists.
+    """
+    if constraint.separators == "compact":
+        spelling = replace(spelling, item_separator=",", key_separator=":", max_whitespace=0)
+    elif constraint.separators != "family":
+        raise RequestError(
+            f"{shown(constraint.separators)} is not a choice", place=f"{RESPONSE_FORMAT}.separators",
+            expected="family or compact",
+        )  # fmt: skip
+    order = constraint.key_order
+    if isinstance(order, str) and order in ("schema", "any"):
+        return schema, replace(spelling, any_order=order == "any")
+    if isinstance(order, str) or not isinstance(order, Sequence) or not all(isinstance(key, str) for key in order):
+        raise RequestError(
+            f"{shown(order)} is not an order of keys", place=f"{RESPONSE_FORMAT}.key_order",
+            expected="schema, any, or a list of the keys that come first",
+        )  # fmt: skip
+    listed: set[str] = set()
+    ordered = _ordered(schema, tuple(dict.fromkeys(order)), listed)
+    for i, key in enumerate(order):
+        if key not in listed:
+            near = difflib.get_close_matches(key, listed, 1)
+            raise RequestError(
+                f"no object lists the key {shown(key)}", place=f"{RESPONSE_FORMAT}.key_order[{i}]",
+                expected="a key of the schema", hint=f"is it {shown(near[0])}?" if near else "",
+            )  # fmt: skip
+    return ordered, spelling
+
+
+def _ordered(schema: Any, first: tuple[str, ...], listed: set[str]) -> Any:
+    """The schema with the keys ``first`` before the other properties of each object; adds all keys to ``listed``."""
+    if not isinstance(schema, Mapping):
+        return schema
+    out = dict(schema)
+    for name in _MAPS:
+        if isinstance(out.get(name), Mapping):
+            out[name] = {key: _ordered(sub, first, listed) for key, sub in out[name].items()}
+    for name in _LISTS:
+        if isinstance(out.get(name), list):
+            out[name] = [_ordered(sub, first, listed) for sub in out[name]]
+    for name in _SINGLES:
+        out |= {name: _ordered(out[name], first, listed)} if name in out else {}
+    if isinstance(out.get("properties"), dict):
+        properties = out["properties"]
+        listed.update(properties)
+        out["properties"] = {key: properties[key] for key in (*(k for k in first if k in properties), *properties)}
+    return out

@@ -7,17 +7,17 @@ tags, as plain text.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from grammars.formats.format_data import format_of_family
 from grammars.formats.golden_texts import GoldenPrompt, GoldenText
 from grammars.formats.probe.renderings import Renderings
 from grammars.formats.read_template import TemplateReading
+from grammars.plan.records import Misfit, from_record
 from grammars.values.format import ContentFormat, Ends, Evidence, Format, ReasoningFormat, ToolCallFormat
-from special_tokens import Role, SpecialTokens
-from special_tokens.errors import TemplateError
+from special_tokens import Family, Role, SpecialTokens
+from special_tokens.errors import ModelError, TemplateError
 
 UNSANDBOXED = "rendering outside the sandbox"
 
@@ -26,6 +26,8 @@ __all__ = [
     "UNSANDBOXED",
     "Inference",
     "completed",
+    "format_from_data",
+    "format_of_family",
     "infer",
     "without_calls",
     "without_content_markers",
@@ -217,3 +219,27 @@ def _with_vocabulary(form: Format, tokens: SpecialTokens) -> Format:
         return form
     reasoning = ReasoningFormat(start=pair[0].text, end=pair[1].text, default_on=False)
     return replace(form, reasoning=reasoning, evidence=(*form.evidence, ("reasoning", "vocabulary")))
+
+
+def format_of_family(family: Family) -> Format:
+    """The format stated in a family file."""
+    data = format_from_data({"name": family.id, **family.format}, place=f"{family.id}.toml [format]")
+    ends = data.ends if data.ends.content else Ends(family.ends, data.ends.calls, family.not_ends)
+    return replace(data, ends=ends, evidence=tuple((key, f"family {family.id}") for key in family.format))
+
+
+def format_from_data(data: Mapping[str, Any], *, place: str = "format") -> Format:
+    """Make a format from plain values: the ``[format]`` section of a family file, or JSON.
+
+    Raises `ModelError` naming an unknown key, so that a typo is not silently ignored, or a wrong value, and its place.
+    """
+    body = dict(data)
+    for part, pairs in (("tool_calls", "options"), ("inputs", "kwargs")):
+        given = body.get(part)
+        if isinstance(given, Mapping) and isinstance(given.get(pairs), Mapping):
+            body[part] = {**given, pairs: [list(pair) for pair in sorted(given[pairs].items())]}
+    try:
+        format: Format = from_record(Format, body, place)
+    except Misfit as misfit:
+        raise ModelError(str(misfit), place=misfit.place) from None
+    return format

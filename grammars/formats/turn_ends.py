@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grammars.formats.probe import samples as s
-from grammars.formats.probe.marker_pairs import is_closing, is_pair
 from grammars.formats.probe.sample_calls import CallTexts
-from grammars.formats.probe.text_units import Units
+from grammars.formats.probe.text_units import Units, is_closing, is_pair
 from grammars.formats.probe.turns import Turn
 from grammars.values.format import Ends
 
@@ -145,7 +144,7 @@ def call_ends(
         cut = len(shared) + after_calls.index(last) + len(last)
         rest_markers = units.markers(after[cut:])
         return CallEnds(after[:cut] if rest_markers else after, rest_markers[0] if rest_markers else "")
-    if middle is not None and not _opens_section(before, middle, units):
+    if middle is not None and units.common_suffix(before, middle) == before:  # no more text before the first call
         return CallEnds(shared, markers[0])
     last = units.markers(after)[-1]
     if _next_message_follows(texts, after, content):
@@ -168,11 +167,6 @@ def _this_message(after: str, middle: str, end: str, header: str, units: Units) 
     if not places or (end and 0 <= after.find(end) < min(places)):
         return after
     return after[: min(places)].rstrip()
-
-
-def _opens_section(before: str, middle: str, units: Units) -> bool:
-    """Whether more text precedes the first call than the second."""
-    return len(units.common_suffix(before, middle)) < len(before)
 
 
 def _next_role(texts: CallTexts, after: str, units: Units) -> str:

@@ -14,12 +14,11 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from grammars.tree.rendered import Rendered
-from grammars.values.call_values import CallStep
 from grammars.values.format import Format
 from grammars.values.report import SchemaReport
 from grammars.values.spelling import DEFAULT_SPELLING, Spelling
 from grammars.values.tool import Tool
-from grammars.values.watchers import Watcher
+from grammars.values.watchers import CallStep, Watcher
 from special_tokens.errors import RequestError, shown
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Escape special tokens in prompts: clients' text that spells one stays text.
+"""Escape special tokens in prompts: clients' text that spells one stays text, and anchors stand in place of tags.
 
 Templates paste clients' text unchanged: ``<|im_end|>`` in a user's message would end that message.  Before rendering,
 such spellings are wrapped in private-use characters; the prompt is then encoded in segments, and the text between the
@@ -8,12 +8,13 @@ characters is encoded as ordinary text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from grammars.values.format import Anchor
 from special_tokens import SpecialTokens
 
-__all__ = ["escape_special_tokens", "segments"]
+__all__ = ["escape_special_tokens", "put_anchors", "segments", "tags_of"]
 
 _OPEN, _CLOSE, _BREAK = "\ue0f0", "\ue0f1", "\ue0f2"
 #: One of them as a template may write it: as it is, or escaped by JSON or by Python's ``repr``.
@@ -75,3 +76,33 @@ def segments(prompt: str, tokens: SpecialTokens, tags: tuple[str, ...] = ()) -> 
         if text:
             is_pair = before[-1:] in (_OPEN, "0") and after[-1:] in (_CLOSE, "1")
             yield text, is_pair and (text in tags or tokens.id_of(text) in tokens.marker_ids)
+
+
+def tags_of(anchors: Iterable[Anchor]) -> tuple[str, ...]:
+    """The tags that a client's text may spell without meaning them."""
+    return tuple(dict.fromkeys(tag.strip() for anchor in anchors for tag in (anchor.closes, anchor.opening)))
+
+
+def put_anchors(pieces: Iterable[tuple[str, bool]], anchors: tuple[Anchor, ...]) -> Iterator[tuple[str, bool]]:
+    """Yield the pieces of a prompt with anchors in place of tags; pieces of clients' spellings stay as they are.
+
+    Anchors stand where the template writes the tags that they replace in answers, but only where what a tag closes was
+    opened: a template may close its tool definitions alike.
+    """
+    if not anchors:
+        yield from pieces
+        return
+    texts = sorted({text for anchor in anchors for text in (anchor.closes, anchor.opening)}, key=len, reverse=True)
+    tags = re.compile("|".join(map(re.escape, texts)))
+    is_open = dict.fromkeys(anchors, False)
+
+    def replaced(match: re.Match[str]) -> str:
+        for anchor in anchors:
+            if match[0] == anchor.closes and is_open[anchor]:
+                is_open[anchor] = False
+                return anchor.token
+            is_open[anchor] |= match[0] == anchor.opening
+        return match[0]
+
+    for text, is_text in pieces:
+        yield text if is_text else tags.sub(replaced, text), is_text

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from grammars.tool_calls.ids import make_id
+from grammars.tool_calls.names import make_id
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tools.parameters import CUSTOM_INPUT
 from grammars.values.format import Format, InputNeeds

@@ -16,10 +16,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema
 
 from grammars.json_schema.document.python_formats import url_pattern
-from grammars.python_types.dates import within
-from grammars.python_types.hashable import is_hashable
-from grammars.python_types.numbers import decimal_text_pattern, key_pattern
-from grammars.python_types.patterns import pattern_keywords
+from grammars.python_types.kept_rules import decimal_text_pattern, is_hashable, key_pattern, pattern_keywords, within
 from grammars.values.json_pointer import pointer_of
 from grammars.values.report import Outcome, ReportRow
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from grammars.plan.plan import Pieces, ReasoningPlan
 from grammars.reasoning.levels import LEVELS, NATIVE_BUDGETS, normal_effort
 from grammars.reasoning.template import SHIPPED, Template, custom_template, shipped_template
-from grammars.regular.syntax.raw_text import ANY_TEXT
+from grammars.regular.syntax.write import ANY_TEXT
 from grammars.text_grammars.lark.convert import Schemas
 from grammars.tool_calls.pattern import parse_pattern
 from grammars.tree.markers import Markers

@@ -15,8 +15,8 @@ from functools import lru_cache
 from importlib import resources
 
 from grammars.regular.exclusion import exclusion_patterns
-from grammars.regular.languages import Regular
-from grammars.regular.languages import text as word
+from grammars.regular.terms import Regular
+from grammars.regular.terms import text as word
 from grammars.text_grammars.lark.ast import (
     AndExpr,
     Attribute,

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from grammars.limits.schema_limits import with_deadline
 from grammars.limits.work import TooMuch
-from grammars.regular.languages import Regular, lengths, matches
+from grammars.regular.languages import lengths
+from grammars.regular.terms import Regular, matches
 
 __all__ = ["count_words", "finite_words"]
 

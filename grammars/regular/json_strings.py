@@ -13,21 +13,10 @@ from __future__ import annotations
 import json
 from functools import lru_cache, partial
 
-from grammars.regular.languages import (
-    ALL,
-    ANY,
-    MAX_CODE_POINT,
-    Ranges,
-    Regular,
-    chars,
-    inter,
-    ranges_minus,
-    rep,
-    surely_empty,
-)
+from grammars.regular.languages import surely_empty
 from grammars.regular.printing import NodePrinter, PatternPrinter
-from grammars.tree.nodes import And, Lexeme, Node, Pattern, Text, alt
-from grammars.tree.quantifier import quantifier
+from grammars.regular.terms import ALL, ANY, MAX_CODE_POINT, Ranges, Regular, chars, inter, ranges_minus, rep
+from grammars.tree.nodes import And, Lexeme, Node, Pattern, Text, alt, quantifier
 
 __all__ = [
     "STRING",

@@ -17,60 +17,17 @@ from typing import Literal
 
 from grammars.limits.deadline import is_late
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.terms import (
-    ALL,
-    ANY,
-    EPS,
-    MAX_CODE_POINT,
-    NONE,
-    Ranges,
-    Regular,
-    alt,
-    borders,
-    cat,
-    chars,
-    derivative_classes,
-    derive,
-    inter,
-    matches,
-    neg,
-    ranges_minus,
-    rep,
-    representatives,
-    text,
-    words,
-)
+from grammars.regular.terms import NONE, Regular, derive, inter, matches, representatives
 
 __all__ = [
-    "ALL",
-    "ANY",
-    "EPS",
-    "MAX_CODE_POINT",
-    "NONE",
     "UNKNOWN",
-    "Ranges",
-    "Regular",
     "Unknown",
-    "alt",
-    "borders",
-    "cat",
-    "chars",
-    "derivative_classes",
-    "derive",
     "disjoint",
     "fixed_prefix",
-    "inter",
     "is_finite",
     "lengths",
-    "matches",
-    "neg",
-    "ranges_minus",
-    "rep",
-    "representatives",
     "shortest",
     "surely_empty",
-    "text",
-    "words",
     "work_budget",
 ]
 
@@ -101,17 +58,14 @@ def lengths(term: Regular) -> tuple[int, int | None]:
             low, high = lengths(term.args[0])
             least, most = term.args[1:]
             return low * least, None if most is None or high is None else high * most
-    each = [lengths(p) for p in term.args]
-    if term.op == "cat":
-        tops = [h for _, h in each if h is not None]
-        return sum(low for low, _ in each), sum(tops) if len(tops) == len(each) else None
-    if term.op == "and":
-        tops = [h for _, h in each if h is not None]
-        return max(low for low, _ in each), min(tops, default=None)
-    if not each:
+    if not term.args:
         return 0, 0
-    tops = [h for _, h in each if h is not None]
-    return min(low for low, _ in each), max(tops) if len(tops) == len(each) else None
+    lows, highs = zip(*map(lengths, term.args), strict=True)
+    tops = [high for high in highs if high is not None]
+    if term.op == "and":
+        return max(lows), min(tops, default=None)
+    join, pick = (sum, sum) if term.op == "cat" else (min, max)
+    return join(lows), pick(tops) if len(tops) == len(highs) else None
 
 
 def is_finite(term: Regular) -> bool:

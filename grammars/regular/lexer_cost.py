@@ -10,7 +10,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import cast
 
-from grammars.regular.languages import ANY, EPS, NONE, Regular, chars, disjoint
+from grammars.regular.languages import disjoint
+from grammars.regular.terms import ANY, EPS, NONE, Regular, chars
 
 __all__ = ["expanded_size", "is_costly"]
 

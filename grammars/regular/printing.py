@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from grammars.regular.languages import ALL, Ranges, Regular, cat
-from grammars.tree.nodes import And, Node, Not, Pattern, Seq, alt, repeat, seq
-from grammars.tree.quantifier import quantifier
+from grammars.regular.terms import ALL, Ranges, Regular, cat
+from grammars.tree.nodes import And, Node, Not, Pattern, Seq, alt, quantifier, repeat, seq
 
 __all__ = ["NodePrinter", "PatternPrinter"]
 

@@ -14,6 +14,7 @@ from typing import Any
 from grammars.compose.compose import Parts
 from grammars.plan.plan import Stops
 from grammars.reasoning.levels import normal_effort
+from grammars.requests.body import check_shape
 from grammars.requests.keys import (
     CONSTRAINT_ALIASES,
     GUIDANCE,
@@ -23,7 +24,6 @@ from grammars.requests.keys import (
     UNSUPPORTED,
     known_keys,
 )
-from grammars.requests.shape import check_shape
 from grammars.requests.sources import constraint_of
 from special_tokens.errors import RequestError, shown
 

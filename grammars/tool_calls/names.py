@@ -1,13 +1,15 @@
-"""Check names against a syntax: the text that ends a name must not occur in it."""
+"""Names and ids of calls: whether a syntax can write a name, and how an id is made."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 
-from grammars.tool_calls.pattern import CallPattern, Hole
+from grammars.tool_calls.pattern import CallPattern, Hole, fill
 from special_tokens.errors import ToolError, shown
 
-__all__ = ["check_name", "first_word", "followers"]
+__all__ = ["ID_STYLES", "check_name", "first_word", "followers", "id_pattern", "make_id"]
 
 _NAME = "letters, digits, _ and -"
 
@@ -42,3 +44,31 @@ def check_name(name: str, pattern: CallPattern, after: Sequence[str] = (), *, pl
                 place=place,
                 expected=_NAME,
             )
+
+
+#: id style -> regular expression of the ids that a model may write
+ID_STYLES = {
+    "": r"[a-zA-Z0-9_-]{1,64}",
+    "alnum9": r"[a-zA-Z0-9]{9}",
+    "index": r"(?:0|[1-9][0-9]{0,2})",
+}
+_ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+def id_pattern(style: str) -> str:
+    """The regular expression of ids in this style; that of free ids for an unknown style."""
+    return ID_STYLES.get(style, ID_STYLES[""])
+
+
+def make_id(style: str, name: str, index: int, given: str = "") -> str:
+    """Return an id in this style; the same arguments give the same id.
+
+    A style with holes (``functions.$name:$index``) is filled.  Otherwise ``given`` is kept if it fits the style;
+    else the id is nine letters and digits hashed from ``given``, name and index.
+    """
+    if "$" in style:
+        return fill(style, {"name": name, "index": str(index)})
+    if given and re.fullmatch(id_pattern(style), given):
+        return given
+    digest = int.from_bytes(hashlib.sha256(f"{given}\0{name}\0{index}".encode()).digest(), "big")
+    return "".join(_ALPHABET[digest // len(_ALPHABET) ** i % len(_ALPHABET)] for i in range(9))

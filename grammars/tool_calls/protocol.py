@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypeAlias
 from grammars.tool_calls.reader import Reader
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node
-from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
+from grammars.values.watchers import CallStep
 
 __all__ = ["Quote", "SchemaNode", "ToolSyntax"]
 

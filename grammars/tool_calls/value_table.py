@@ -1,4 +1,4 @@
-"""Build the table that locates JSON values inside tool calls (`grammars.values.call_values`)."""
+"""Build the table that locates JSON values inside tool calls (`grammars.values.watchers`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from grammars.tool_calls.pattern import CallPattern, Hole
 from grammars.tree.markers import Markers
-from grammars.values.call_values import CallStep, CallWay
+from grammars.values.watchers import CallStep, CallWay
 
 __all__ = ["ValueTable", "filled", "lead_texts", "until", "whole_arguments"]
 

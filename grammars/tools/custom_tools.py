@@ -12,10 +12,11 @@ from functools import lru_cache
 from typing import Any
 
 from grammars.regular.json_strings import content_regex, spell
-from grammars.regular.languages import UNKNOWN, Regular, alt, cat, rep, shortest, text
+from grammars.regular.languages import UNKNOWN, shortest
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import NotTranslated, approximate_language, language
 from grammars.regular.syntax.write import written
+from grammars.regular.terms import Regular, alt, cat, rep, text
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     Definition,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pydantic
 
-from grammars.json_schema.document.required_keys import unlisted_keys
+from grammars.json_schema.report.misspelt import unlisted_keys
 from grammars.tools.custom_tools import custom_input
 from grammars.tools.python_tools import function_tool, model_tool
 from grammars.values.json_copy import json_copy

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.json_schema.document.required_keys import unlisted_keys
+from grammars.json_schema.report.misspelt import OTHERS_OF_PROPERTIES, unlisted_keys
 from grammars.tools.custom_tools import custom_input
 from grammars.values.format import ToolCallFormat
 from grammars.values.json_pointer import pointer_of
@@ -57,17 +57,10 @@ _DEFINITIONS = ("$defs", "definitions")
 def _closed(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     schema = dict(parameters)
     schema.setdefault("type", "object")
-    if "properties" in schema and not _OPENING & schema.keys():
+    if "properties" in schema and not {*OTHERS_OF_PROPERTIES, "additionalProperties"} & schema.keys():
         schema["properties"] = {**schema["properties"], **dict.fromkeys(unlisted_keys(schema), True)}
         schema["additionalProperties"] = False
     return schema
-
-
-#: Keywords that may allow further properties.
-_OPENING = {
-    "patternProperties", "additionalProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if",
-    "dependentSchemas",
-}  # fmt: skip
 
 
 def pointer(tool: Tool, *path: str) -> str:

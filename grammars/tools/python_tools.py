@@ -6,9 +6,10 @@ import difflib
 import enum
 import inspect
 import pickle
+import re
 import typing
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, cast
 
@@ -18,11 +19,10 @@ from pydantic.fields import FieldInfo
 
 from grammars.python_types.adapter import hint_of, modern_type, read_value, schema_of_type
 from grammars.python_types.schema import PythonSchema, described
-from grammars.tools.docstrings import ParameterDoc, read_docstring
 from grammars.values.tool import Tool
 from special_tokens.errors import SchemaError, ToolError, shown
 
-__all__ = ["FunctionTool", "ModelTool", "function_tool", "model_tool"]
+__all__ = ["FunctionTool", "ModelTool", "function_tool", "model_tool", "read_docstring"]
 
 #: Types that docstrings and annotations name alike.
 _PLAIN = {"int": int, "integer": int, "float": float, "str": str, "string": str, "bool": bool, "boolean": bool,
@@ -170,7 +170,7 @@ def _with_text(hint: Any) -> Any:
 
 
 def _check_docstring(
-    function: Callable[..., Any], stand_in: Any, documented: Mapping[str, ParameterDoc], place: str
+    function: Callable[..., Any], stand_in: Any, documented: Mapping[str, _ParameterDoc], place: str
 ) -> None:
     """Raise if the docstring describes something that is not a parameter, or names another type than the annotation."""
     parameters = inspect.signature(inspect.unwrap(function)).parameters  # of a partial: those given as well
@@ -190,3 +190,98 @@ def _check_docstring(
         if said is not None and hint in _PLAIN.values() and {said, hint} != {int, float} and said is not hint:
             raise ToolError(f"the docstring says {doc.type}, the signature {hint.__name__}", place=where,
                             expected="the same type in both")  # fmt: skip
+
+
+_SECTIONS = (
+    "args|arguments|parameters|params|other parameters|keyword args|keyword arguments|attributes|returns?|raises"
+    "|yields?|receives|warns|warnings?|examples?|notes?|references|see also|todo"
+)
+_OF_PARAMETERS = re.compile("args|arguments|parameters|params|other parameters|keyword args|keyword arguments")
+_GOOGLE = re.compile(rf"({_SECTIONS})\s*:\s*$", re.IGNORECASE)
+_NUMPY = re.compile(rf"({_SECTIONS})\s*$", re.IGNORECASE)
+_RULE = re.compile(r"-{3,}\s*$")
+_GOOGLE_ENTRY = re.compile(
+    r"\*{0,2}(?P<names>\w+)\s*(?:\((?P<type>[^()]*(?:\([^()]*\)[^()]*)*)\))?\s*:(?:\s+(?P<text>.*))?$"
+)
+_NUMPY_ENTRY = re.compile(r"(?P<names>\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::\s*(?P<type>.*))?$")
+_SPHINX_ENTRY = re.compile(r"[:@]param(?:eter)?\s+(?:(?P<type>[^:]*?)\s+)?\*{0,2}(?P<names>\w+)\s*:\s*(?P<text>.*)$")
+_SPHINX_TYPE = re.compile(r"[:@]type\s+(\w+)\s*:\s*(.*)$")
+_SPHINX_OTHER = re.compile(r"[:@](?:return|returns|rtype|raises?|except|yields?|keyword|kwarg|var|ivar|cvar|meta)\b")
+
+
+@dataclass
+class _ParameterDoc:
+    """One parameter as a docstring describes it; ``type`` is its words for the type, empty without any."""
+
+    text: str = ""
+    type: str = ""
+
+
+@dataclass
+class _Docstring:
+    """``description`` is all that comes before the parameters, results and examples, one line for each paragraph."""
+
+    description: str = ""
+    parameters: Mapping[str, _ParameterDoc] = field(default_factory=dict)
+
+
+def read_docstring(doc: str) -> _Docstring:
+    """Return the contents of a docstring; ``doc`` is dedented, as `inspect.getdoc` returns it."""
+    lines = [line.rstrip() for line in doc.strip().splitlines()]
+    first = next((i for i in range(len(lines)) if _begins_section(lines, i)), len(lines))
+    parameters: dict[str, _ParameterDoc] = {}
+    for names, kind, text in [*_from_sections(lines[first:]), *_from_fields(lines[first:])]:
+        for name in re.split(r"[\s,*]+", names.strip("* ")):
+            entry = parameters.setdefault(name, _ParameterDoc())
+            entry.text, entry.type = entry.text or text, entry.type or kind
+    return _Docstring(_joined(lines[:first]), parameters)
+
+
+def _begins_section(lines: list[str], at: int) -> bool:
+    line = lines[at]
+    if _SPHINX_ENTRY.match(line) or _SPHINX_TYPE.match(line) or _SPHINX_OTHER.match(line):
+        return True
+    return bool(_GOOGLE.match(line) or (_NUMPY.match(line) and at + 1 < len(lines) and _RULE.match(lines[at + 1])))
+
+
+def _from_sections(lines: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Names, type and text of the entries of Google's and NumPy's sections of parameters."""
+    section, entry, entry_indent, body = "", None, 0, list[str]()
+    for line in [*lines, "Returns:"]:
+        heading = _GOOGLE.match(line) or (_NUMPY.match(line) if section != "google" else None)
+        indent = len(line) - len(line.lstrip())
+        pattern = _GOOGLE_ENTRY if section == "google" else _NUMPY_ENTRY
+        match = pattern.match(line.strip()) if section and (entry is None or indent <= entry_indent) else None
+        if (heading or match) and entry is not None:
+            yield entry["names"], (entry["type"] or "").strip(), _joined([*body])
+            entry = None
+        if heading:
+            section = ("google" if ":" in line else "numpy") if _OF_PARAMETERS.fullmatch(heading[1].lower()) else ""
+        elif match and line.strip() and not _RULE.match(line):
+            entry, entry_indent = match, indent
+            body = [match["text"] or ""] if section == "google" else []
+        elif entry is not None:
+            body.append(line.strip())
+
+
+def _from_fields(lines: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Names, type and text of the fields of Sphinx (``:param int size: text``)."""
+    entry, body = None, list[str]()
+    for line in [*lines, ":return:"]:
+        match = _SPHINX_ENTRY.match(line)
+        ends = match or _SPHINX_TYPE.match(line) or _SPHINX_OTHER.match(line)
+        if entry is not None and (ends or (line and not line[0].isspace())):
+            yield entry["names"], (entry["type"] or "").strip(), _joined(body)
+            entry = None
+        if match:
+            entry, body = match, [match["text"]]
+        elif entry is not None:
+            body.append(line.strip())
+        if typed := _SPHINX_TYPE.match(line):
+            yield typed[1], typed[2].strip(), ""
+
+
+def _joined(lines: Iterable[str]) -> str:
+    """The paragraphs of these lines, each on one line."""
+    paragraphs = re.split(r"\n\s*\n", "\n".join(lines).strip())
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

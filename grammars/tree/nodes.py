@@ -36,6 +36,7 @@ __all__ = [
     "is_empty",
     "is_terminal",
     "opt",
+    "quantifier",
     "repeat",
     "seq",
     "token",
@@ -253,3 +254,12 @@ def is_terminal(node: Node) -> bool:
             return is_terminal(body)
         case _:
             return False
+
+
+def quantifier(least: int, most: int | None) -> str:
+    """Return the quantifier for ``least`` to ``most`` times."""
+    if most is None and least < 2:
+        return "+" if least else "*"
+    if (least, most) == (0, 1):
+        return "?"
+    return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"

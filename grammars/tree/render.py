@@ -30,8 +30,8 @@ from grammars.tree.nodes import (
     Until,
     When,
     is_terminal,
+    quantifier,
 )
-from grammars.tree.quantifier import quantifier
 from grammars.tree.rendered import Rendered
 from special_tokens.errors import GrammarError
 

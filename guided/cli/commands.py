@@ -15,9 +15,8 @@ import typer
 
 import guided
 from guided.cli.consoles import err, out, say, show_error, waiting
-from guided.cli.groups import takes
 from guided.cli.inputs import expand_path, read_text, resolve_model
-from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options
+from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options, takes
 from guided.cli.serving import serve
 from special_tokens.errors import GuidedError, RequestError
 
@@ -85,15 +84,15 @@ def generate(
     chat = _chat(prompt, system, asked)
     more = stops | ({} if max_tokens is None else {"max_tokens": max_tokens})
     if trace is not None:
-        from guided.output.trace_records import check_trace_file
+        from guided.output.trace_records import check_writable
 
-        check_trace_file(trace := expand_path(trace))
+        check_writable(trace := expand_path(trace), "trace")
     settings = _checked_before_the_load(asked, more, sampling, model) | ({"landing": False} if no_landing else {})
     guide = _loaded(model)
 
     from guided.cli.answer import EventPrinter, show_message
     from guided.cli.as_json import as_json, message_json
-    from guided.cli.logprobs import show_logprobs
+    from guided.cli.terminal import show_logprobs
 
     with waiting("Reading the prompt"):
         plan = asked.plan(guide, **more)

@@ -11,7 +11,7 @@ from typing import Any
 from guided.cli.answer import EventPrinter, show_message
 from guided.cli.consoles import err, out
 from guided.cli.inputs import parse_json, read_text
-from guided.output.output_path import check_writable
+from guided.output.trace_records import check_writable
 from special_tokens.errors import GuidedError, RequestError
 
 __all__ = ["ChatFile", "talk"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,12 @@ from grammars.compose.response import KINDS
 from grammars.plan.plan import Plan
 from grammars.values.format import PARTS, Format
 from guided.cli.consoles import REGION_STYLES, show_report
+from guided.sampling import TokenLogprob
 
 if TYPE_CHECKING:
     from guided.inspect.check import CheckedFormat, CheckedRequest
 
-__all__ = [
-    "show_anchors",
-    "show_checked_format",
-    "show_checked_request",
-    "show_format",
-    "show_plan",
-]
+__all__ = ["show_anchors", "show_checked_format", "show_checked_request", "show_format", "show_logprobs", "show_plan"]
 
 
 def show_plan(console: Console, plan: Plan) -> None:
@@ -118,3 +113,17 @@ def format_rows(part: object) -> list[tuple[str, str]]:
         if value not in ("", None, (), False):
             shown.append((name, json.dumps(value, ensure_ascii=False, default=str)))
     return shown or [("", "plain")]
+
+
+def show_logprobs(console: Console, logprobs: Sequence[TokenLogprob], token_bytes: Callable[[int], bytes]) -> None:
+    """Print one row per token: its log-probability before and after the mask, and the best tokens before it."""
+
+    def text(token: int) -> str:
+        return repr(token_bytes(token).decode("utf-8", "backslashreplace"))
+
+    table = Table("token", "model's own", "masked", "legal", "best tokens of the model", title="Log-probabilities")
+    for token_logprob in logprobs:
+        best = "  ".join(f"{text(token)} {logprob:.2f}" for token, logprob in token_logprob.top)
+        numbers = (f"{token_logprob.logprob:.2f}", f"{token_logprob.masked:.2f}", f"{token_logprob.num_allowed:,}")
+        table.add_row(Text(text(token_logprob.token_id)), *numbers, Text(best))
+    console.print(table)

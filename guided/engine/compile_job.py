@@ -26,20 +26,13 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
 @lru_cache(maxsize=4)
 def tokenizer_of(vocab_size: int) -> Any:
     """Return a tokenizer with every byte and ``vocab_size`` ids: the cost of compiling does not depend on its words."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [b for b in range(256) if b not in printable]
-    alphabet = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}
+    printable = [chr(code) for code in (*range(33, 127), *range(161, 173), *range(174, 324))]  # GPT-2's, of the bytes
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    ids = {alphabet[b]: b for b in range(256)}
-    model = {"type": "BPE", "vocab": ids, "merges": []}
-    end = {"id": 256, "content": "<|end|>", "special": True}
-    end |= dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    body: dict[str, Any] = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [end],
-        "normalizer": None,
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    body = {
+        "added_tokens": [{"id": 256, "content": "<|end|>", "special": True, **flags}],
+        "pre_tokenizer": level,
+        "decoder": level,
+        "model": {"type": "BPE", "vocab": {char: i for i, char in enumerate(printable)}, "merges": []},
     }
-    body |= {"pre_tokenizer": level, "post_processor": None, "decoder": level, "model": model}
     return llguidance.LLTokenizer(json.dumps(body), n_vocab=max(vocab_size, 300), eos_token=[256])

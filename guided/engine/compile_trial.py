@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from grammars.limits.bounded_cache import BoundedCache, digest
-from grammars.limits.deadline import time_left
-from grammars.limits.time_limits import time_limits
+from grammars.limits.deadline import time_left, time_limits
 from guided.engine.worker import Ended, Worker
 
 __all__ = ["Trial", "TrialOutcome"]

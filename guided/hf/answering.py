@@ -13,7 +13,7 @@ from guided.hf.generate.inputs import Inputs, bind, check_rows, checked_inputs
 from guided.hf.generate.raw_prompts import heal, read_prompts
 from guided.hf.hidden.settings import hidden_settings
 from guided.hf.loop.generation import Generation
-from guided.hf.loop.settings import context_size, row_samplings
+from guided.hf.loop.sampling import context_size, row_samplings
 from guided.hf.options import AnswerOptions
 from guided.hf.planning import Planner, checked_stops
 from guided.landing.options import budgeting, token_limit, with_limit_notes

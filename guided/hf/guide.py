@@ -22,8 +22,7 @@ from guided.hf.cache.prefix_pool import CacheStats, PrefixPool, checked_cache_by
 from guided.hf.generate.call import parsed_answer
 from guided.hf.model.context import ModelContext
 from guided.hf.model.hub import check_reachable
-from guided.hf.model.registry import registry_of
-from guided.hf.model.tokenizer import first_line
+from guided.hf.model.tokenizer import facts_of, first_line, logits_widths
 from guided.hf.model.wire_format import format_of
 from guided.hf.options import OF_PLAN, AnswerOptions, PlanKeywords, options_of, with_options
 from guided.hf.planning import Planner, checked_plan
@@ -31,7 +30,7 @@ from guided.inspect.accepts import Acceptance, acceptance
 from guided.inspect.check import PlanCheck, check_plan
 from guided.output.message import Message
 from special_tokens import SpecialTokens
-from special_tokens.errors import GuidedError, ModelError, RequestError, shown
+from special_tokens.errors import GuidedError, ModelError, RequestError, TokenizerError, shown
 
 __all__ = ["Guide"]
 
@@ -68,7 +67,7 @@ class Guide(AsyncMethods):
         text_after_calls: bool | None = None,
         cache_bytes: int | None = None,
     ) -> None:
-        tokens = registry_of(model, tokenizer, tokens)
+        tokens = _registry_of(model, tokenizer, tokens)
         format = anchored(format or format_of(tokenizer, tokens), tokens, anchors)
         format = with_text_after_calls(format, text_after_calls)
         pool = PrefixPool(checked_cache_bytes(cache_bytes))
@@ -212,3 +211,45 @@ class Guide(AsyncMethods):
         The answer begins where the chat template lets one begin.  Counters of guidance are 0.
         """
         return parsed_answer(self.context, ids, plan)
+
+
+def _registry_of(model: Any, tokenizer: Any, tokens: SpecialTokens | None = None) -> SpecialTokens:
+    """Return ``tokens``, by default those of tokenizer and model.
+
+    Raises `ModelError` for what is not a model or one whose logits are narrower than the tokenizer's vocabulary, and
+    `TokenizerError` for what is not a tokenizer or when ``tokens`` are those of another one.
+    """
+    _check_model(model)
+    registry = SpecialTokens(facts_of(tokenizer, model=model))
+    _check_logits_width(model, registry)
+    if tokens is None:
+        return registry
+    if isinstance(tokens, SpecialTokens) and tokens.fingerprint == registry.fingerprint:
+        return tokens
+    raise TokenizerError(
+        "the registry is not one of this guide's tokenizer and model",
+        place="tokens",
+        expected=f"the added tokens and sizes of vocabulary {registry.fingerprint}",
+        hint="make it from the guide's own: guide.tokens.add_end(...)",
+    )
+
+
+def _check_model(model: Any) -> None:
+    if not all(hasattr(model, name) for name in ("generate", "config", "generation_config", "forward")):
+        raise ModelError(
+            f"{type(model).__name__} is not a language model of transformers",
+            place="model",
+            expected="what AutoModelForCausalLM.from_pretrained gives",
+            hint="guided.Guide.from_pretrained(name) loads model and tokenizer",
+        )
+
+
+def _check_logits_width(model: Any, tokens: SpecialTokens) -> None:
+    vocabulary = tokens.facts.vocab_size
+    logits = min(logits_widths(model), default=vocabulary)  # a last layer may be narrower than the config says
+    if logits < vocabulary:
+        raise ModelError(
+            f"the model's logits are {logits} wide, the tokenizer has ids up to {vocabulary - 1}",
+            place="tokenizer",
+            hint="resize the model's embeddings, or load the tokenizer that belongs to it",
+        )

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Generic
 from typing_extensions import TypeVar
 
 from grammars.compose.compose import Parts, compose
+from grammars.compose.plan_cache import PlanCache
 from grammars.limits.deadline import deadline
 from grammars.plan.plan import Plan, Stops
 from grammars.requests.read import Request
 from guided.engine.engine import Engine
-from guided.engine.plan_cache import PlanCache
 from guided.hf.model.tokenizer_context import TokenizerContext
 from guided.hf.model.tool_rendering import check_tools
 from guided.sampling import Sampling, check_bias

@@ -7,9 +7,8 @@ from operator import index
 from typing import Literal, get_args
 
 from guided.hf.guide import Guide
-from guided.hf.hidden.messages import on_host, token_ids_of
-from guided.hf.hidden.prefill import Wanted, states_of
-from guided.hf.hidden.self_test import check_hidden_states
+from guided.hf.hidden.messages import Wanted, on_host, states_of, token_ids_of
+from guided.hf.hidden.settings import check_hidden_states
 from guided.hidden_state import Vectors
 from guided.output.message import Message
 from special_tokens.errors import RequestError, shown

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from grammars.compose.compose import Parts, compose
 from grammars.formats.check import TYPED_TOOLS
@@ -18,15 +19,14 @@ from grammars.formats.infer import Inference, without_calls, without_content_mar
 from grammars.plan.plan import Plan
 from grammars.values.format import Format, ReasoningFormat
 from guided.bitmask import allocate_bitmask, is_allowed
-from guided.engine.byte_tokenizer import byte_tokenizer
 from guided.engine.engine import Engine
 from guided.output.parser import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
 from guided.state.entry import begin_of
 from guided.state.state import GuidanceState
-from special_tokens import SpecialTokens
+from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from special_tokens.errors import GuidedError
 
-__all__ = ["check_golden_texts", "engine_for", "verified"]
+__all__ = ["byte_tokenizer", "check_golden_texts", "engine_for", "verified"]
 
 _MARKER = re.compile(r"<[|/\w\uff5c\"][^<>\s]*>|\[/?[A-Z][A-Z_ ]+\]|\[\|[^|\]\s]*\|\]")
 
@@ -249,3 +249,33 @@ def _texts(format: Format) -> Iterable[str]:
     if calls is not None:
         yield from (calls.section_start, calls.section_end, calls.call_start, calls.call_end, calls.between)
         yield from (str(value) for _, value in calls.options)
+
+
+#: The end token that the engine gets: no format uses it, because a grammar cannot contain the engine's own end token.
+_ENGINE_END = "<|end_of_bytes|>"
+
+
+#: GPT-2's printable characters for the 256 bytes.
+_ALPHABET = [chr(code) for code in (*range(33, 127), *range(161, 173), *range(174, 324))]
+
+
+@lru_cache(maxsize=64)
+def byte_tokenizer(markers: tuple[str, ...], ends: tuple[str, ...] = ()) -> tuple[str, SpecialTokens]:
+    """Return the text of a ``tokenizer.json`` and its registry: 256 bytes, then the markers, all of them special.
+
+    ``ends`` are the markers that end a turn.
+    """
+    marker_texts = tuple(dict.fromkeys((_ENGINE_END, *markers)))
+    added = tuple(AddedToken(len(_ALPHABET) + i, text, True) for i, text in enumerate(marker_texts))
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    body = {
+        "added_tokens": [{"id": t.id, "content": t.text, "special": t.special, **flags} for t in added],
+        "pre_tokenizer": byte_level,
+        "decoder": byte_level,
+        "model": {"type": "BPE", "vocab": {char: i for i, char in enumerate(_ALPHABET)}, "merges": []},
+    }
+    ids = {token.text: token.id for token in added}
+    eos = tuple(ids[text] for text in (_ENGINE_END, *ends) if text in ids)
+    size = len(_ALPHABET) + len(added)
+    return json.dumps(body), SpecialTokens(TokenizerFacts(added, size, generation_eos=eos))

@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from grammars.limits.time_limits import time_limits
+from grammars.limits.deadline import time_limits
 from grammars.plan.plan import RegionName
 from guided.landing.byte_classes import FREE_TEXT, Classes
 from guided.landing.effort import Effort

@@ -12,8 +12,9 @@ from typing import Any
 
 from grammars.json_schema.document.string_formats import FORMATS
 from grammars.plan.plan import Plan
-from grammars.regular.languages import Regular, chars, inter, matches, rep, shortest
+from grammars.regular.languages import shortest
 from grammars.regular.syntax import ecma, rust
+from grammars.regular.terms import Regular, chars, inter, matches, rep
 from grammars.text_grammars.rests import grammar_texts
 from grammars.text_grammars.schemas import schemas_in
 from grammars.tool_calls.arguments.parameter_list import ParameterList

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from grammars.limits.time_limits import time_limits
+from grammars.limits.deadline import time_limits
 from grammars.plan.plan import Plan
 from grammars.tree.markers import Markers
 from guided.engine.engine import Engine

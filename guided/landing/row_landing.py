@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from grammars.limits.bounded_cache import BoundedCache
-from grammars.limits.time_limits import time_limits
+from grammars.limits.deadline import time_limits
 from grammars.plan.plan import Plan, RegionName, RowPlan
 from grammars.values.persistent_set import Mode
 from guided.engine.engine import Engine

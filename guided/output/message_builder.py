@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,9 +12,7 @@ from grammars.plan.plan import Plan, ResponsePlan
 from grammars.python_types.adapter import read_value
 from grammars.python_types.partial import partial_value
 from grammars.tools.parameters import CUSTOM_INPUT, arguments_schema, pointer
-from grammars.values.tool import Tool
 from guided.engine.counters import Guidance
-from guided.output.json_text import read_json
 from guided.output.message import FinishReason, Message, ToolCall, Usage
 from guided.output.parser import (
     ContentDelta,
@@ -159,7 +159,7 @@ class MessageBuilder:
         tool = next((tool for tool in self.plan.tools if tool.name == call.name), None) if self.plan else None
         if call.complete:
             try:
-                value, faults = read_json(text) if text else ({}, ())
+                value, faults = _read_json(text) if text else ({}, ())
             except (ValueError, RecursionError) as error:
                 value, faults = None, (f"not JSON: {error}",)
         if faults or not call.complete:
@@ -168,24 +168,21 @@ class MessageBuilder:
             value = value[CUSTOM_INPUT] if isinstance(value, dict) and CUSTOM_INPUT in value else value
         elif tool is None and self.plan is not None:
             value, faults = None, (f"no tool is called {call.name!r}",)
-        elif tool is not None and tool.python is None:
-            faults = self._judged(tool, value)
+        elif tool is not None and tool.python is None and self.plan is not None:
+            is_relaxed = any(row.pointer.startswith(pointer(tool)) for row in self.plan.tool_report.relaxed)
+            faults, _ = self._judged(arguments_schema(tool), value, is_relaxed)
             value = value if not faults else None
         elif tool is not None and tool.python is not None:
             value, refusal = _read(tool.python.read, text or "{}", f"tool_calls[{number}].{call.name}")
         return ToolCall(call.id, call.name, text, value, parse_error=refusal, tool=tool), faults
 
-    def _judged(self, tool: Tool, value: Any) -> tuple[str, ...]:
-        """Return what the validator finds in the arguments of a call; no verdict is fine where masks know all."""
-        assert self.plan is not None
-        place = pointer(tool)
-        is_relaxed = any(row.pointer.startswith(place) for row in self.plan.tool_report.relaxed)
-        if self._masked and not is_relaxed:
-            return ()
-        violations = violations_of(arguments_schema(tool), value, must_judge=True)
-        if is_relaxed:
-            return violations
-        return tuple(text for text in violations if not text.startswith(NOT_VALIDATED))
+    def _judged(
+        self, schema: Any, value: Any, is_relaxed: bool, **more: Any
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return what the validator finds, and its note if it gave no verdict on a value that masks guarantee."""
+        found = violations_of(schema, value, **more) if is_relaxed or not self._masked else ()
+        unjudged = () if is_relaxed else tuple(text for text in found if text.startswith(NOT_VALIDATED))
+        return tuple(text for text in found if text not in unjudged), unjudged
 
     def _parsed(self, content: str) -> tuple[Any, tuple[str, ...], ParseError | None, tuple[str, ...]]:
         """Return the response format's value, its violations, the Python type's refusal, and a note if no validator
@@ -197,16 +194,12 @@ class MessageBuilder:
         if response.kind != "json":
             return content, (), None, ()
         try:
-            value, faults = read_json(content)
+            value, faults = _read_json(content)
         except (ValueError, RecursionError) as error:
             return None, (f"not JSON: {error}",), None, ()
-        violations = faults
-        if response.report.relaxed or not self._masked:
-            violations += violations_of(response.schema, value, documents=response.documents, must_judge=True)
-        unjudged: tuple[str, ...] = ()
-        if not response.report.relaxed:  # the masks guarantee the value: a missing verdict is a note, no violation
-            unjudged = tuple(text for text in violations if text.startswith(NOT_VALIDATED))
-            violations = tuple(text for text in violations if not text.startswith(NOT_VALIDATED))
+        is_relaxed = bool(response.report.relaxed)
+        found, unjudged = self._judged(response.schema, value, is_relaxed, documents=response.documents)
+        violations = faults + found
         python_type = self.plan.python_type
         if violations or python_type is None:
             return (value if not violations else None), violations, None, unjudged
@@ -232,3 +225,31 @@ def _unknown(token_ids: tuple[int, ...], vocab_size: int | None) -> tuple[str, .
         return ()
     ids = ", ".join(str(i) for i in sorted(set(token_ids)) if i >= vocab_size)
     return (f"ids {ids} lie past the tokenizer, which ends at {vocab_size - 1}: no text",)
+
+
+def _read_json(text: str) -> tuple[Any, tuple[str, ...]]:
+    """Return the value of a JSON text, and its faults: a duplicate key, a number too large for a double.
+
+    Raises `ValueError` for invalid JSON, ``NaN`` and ``Infinity`` included.
+    """
+    faults: dict[str, None] = {}
+
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(members)
+        if len(value) < len(members):
+            keys = [key for key, _ in members]
+            twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+            faults[f"JSON: the key {json.dumps(twice[:100], ensure_ascii=False)} is written twice in one object"] = None
+        return value
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        if math.isinf(value):
+            faults[f"JSON: the number {digits[:100]} is larger than a double can be"] = None
+        return value
+
+    def constant(word: str) -> Any:
+        raise ValueError(f"{word} is not a JSON value")
+
+    value = json.loads(text, object_pairs_hook=pairs, parse_float=number, parse_constant=constant)
+    return value, tuple(faults)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from grammars.plan.plan import Exit, Plan, RegionName
-from grammars.tool_calls.ids import make_id
+from grammars.tool_calls.names import make_id
 from grammars.tool_calls.reader import ArgumentsDelta, CallEnded, CallEvent, CallStarted, CutCall, Reader, StrayText
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
@@ -150,7 +150,7 @@ class OutputParser:
         """Read tokens, without end tokens, and return the events that are certain now."""
         out: list[Event] = []
         for token in tokens:
-            out += self._feed(token)
+            out += self._feed_symbols(self._map.symbols(token), begins=True)
         return out
 
     def finish(self, *, is_cut: bool = False) -> list[Event]:
@@ -174,9 +174,6 @@ class OutputParser:
         if len(symbols) == 1 and symbols[0] >= FIRST_MARKER:
             return self._feed_symbols(symbols, begins=True) if last >= len(self._engine.token_bytes(token)) else []
         return self._feed_symbols(symbols[first:last], begins=first == 0)
-
-    def _feed(self, token: int) -> list[Event]:
-        return self._feed_symbols(self._map.symbols(token), begins=True)
 
     def _feed_symbols(self, symbols: tuple[int, ...], *, begins: bool) -> list[Event]:
         """The events of a token or a part of it; ``begins``: it is the token's beginning."""

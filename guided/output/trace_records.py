@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -15,9 +16,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from guided.output.output_path import check_writable, unwritable
+from special_tokens.errors import RequestError, shown
 
-__all__ = ["TokenTrace", "Trace", "check_trace_file"]
+__all__ = ["TokenTrace", "Trace", "check_writable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,8 @@ class Trace:
         try:
             Path(path).write_text(json.dumps(self.to_dict()) if is_data else self.to_html(), encoding="utf-8")
         except OSError as error:
-            raise unwritable(path, "trace", error.strerror or str(error)) from error
+            raise _unwritable(path, "trace", error.strerror or str(error)) from error
         return Path(path)
-
-
-def check_trace_file(path: str | Path) -> Path:
-    """Raise `RequestError` now when a trace could not be written to ``path`` after a long generation."""
-    return check_writable(path, "trace")
 
 
 # -- the page
@@ -163,3 +159,23 @@ def _script_safe(value: Any) -> str:
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
+
+
+def check_writable(path: str | Path, place: str) -> Path:
+    """Raise `RequestError`, naming ``place``, when a file could not be written to ``path`` after long work."""
+    target = Path(path)
+    folder = target.parent if str(target.parent) else Path()
+    if target.is_dir():
+        raise _unwritable(path, place, "it is a folder")
+    if not folder.is_dir():
+        raise _unwritable(path, place, f"there is no folder {shown(str(folder))}")
+    if not os.access(target if target.exists() else folder, os.W_OK):
+        raise _unwritable(path, place, "permission denied")
+    return target
+
+
+def _unwritable(path: str | Path, place: str, why: str) -> RequestError:
+    """Return the error for a file that cannot be written."""
+    return RequestError(
+        f"cannot write {shown(str(path))}: {why}", place=place, expected="a file name in a folder that can be written"
+    )

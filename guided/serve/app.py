@@ -29,7 +29,7 @@ from guided.serve.client import DONE, STREAM_HEADERS, ChunkLists, EventStream, e
 from guided.serve.completions import TextForm, text_completing
 from guided.serve.metrics import CONTENT_TYPE_LATEST
 from guided.serve.observing.page import PAGE_HEADERS, TraceForm, page, updates
-from guided.serve.observing.record import RequestRecord
+from guided.serve.observing.records import RequestRecord
 from guided.serve.refusals import NotFound, UnknownModel, WrongMethod
 from guided.serve.responses_read import chat_body
 from guided.serve.responses_write import ResponseForm

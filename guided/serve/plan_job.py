@@ -25,8 +25,7 @@ _paths: list[str] = []
 def answer_to(request: dict[str, Any]) -> dict[str, Any]:
     """Return the plan of a request, or its error; a request without parts only loads what composing needs."""
     from grammars.compose.compose import compose
-    from grammars.limits.deadline import deadline
-    from grammars.limits.time_limits import use_time_limits
+    from grammars.limits.deadline import deadline, use_time_limits
     from grammars.plan.wire import encode_plan
     from special_tokens.errors import GuidanceError, GuidedError
 

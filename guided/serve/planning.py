@@ -12,8 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from grammars.compose.compose import Parts
-from grammars.limits.deadline import time_left
-from grammars.limits.time_limits import time_limits
+from grammars.limits.deadline import time_left, time_limits
 from grammars.plan.plan import Plan
 from grammars.plan.wire import decode_plan
 from grammars.requests.read import Request

@@ -94,7 +94,8 @@ class ResponseForm(AnswerForm):
         for kind, text, call_id, name in written:
             item = self._new(kind, call_id=call_id, name=name)
             item.text = text
-            self._done.append(item.to_json(_status_of(item, message), logprobs if kind == "message" else ()))
+            status = "completed" if message.complete or kind == "reasoning" else "incomplete"
+            self._done.append(item.to_json(status, logprobs if kind == "message" else ()))
         return self._ended(message)
 
     def first(self) -> list[dict[str, Any]]:
@@ -235,7 +236,3 @@ class ResponseForm(AnswerForm):
     def _logprobs_of(self, logprobs: Sequence[TokenLogprob]) -> list[Any]:
         made = logprobs_object(logprobs, self._run.token_bytes)
         return made["content"] if made else []
-
-
-def _status_of(item: _Item, message: Message) -> str:
-    return "completed" if message.complete or item.kind == "reasoning" else "incomplete"

@@ -12,7 +12,7 @@ from guided.hf.completing import AnswerForm, CompletionRun
 from guided.hf.loop.generation import Generation
 from guided.output.message import Message
 from guided.serve.engine import EngineThread
-from guided.serve.observing.record import RequestRecord
+from guided.serve.observing.records import RequestRecord
 
 __all__ = ["Running"]
 

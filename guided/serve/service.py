@@ -15,9 +15,9 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
 
-from grammars.limits.time_limits import use_time_limits
+from grammars.limits.deadline import use_time_limits
 from guided.hf.guide import Guide
-from guided.hf.loop.settings import context_size
+from guided.hf.loop.sampling import context_size
 from guided.serve.engine import EngineThread
 from guided.serve.loops import make_loop
 from guided.serve.metrics import Metrics

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from grammars.limits.time_limits import TimeLimits
+from grammars.limits.deadline import TimeLimits
 from guided.serve.refusals import Unauthorized
 from special_tokens.errors import RequestError, shown
 

@@ -1,12 +1,13 @@
 """The stops of a request, compiled: what each token of an answer adds to a stop that has begun.
 
-All stop strings of a request are one Aho-Corasick automaton over bytes (`guided.stops.strings`) and its pattern is
+All stop strings of a request are one Aho-Corasick automaton over bytes (`guided.stops.compiled`) and its pattern is
 searched character by character (`guided.stops.incremental_regex`), so a stop is found however the tokens split it.
 `guided.stops.scope` says which bytes of a token count.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from grammars.plan.plan import Plan, Stops
@@ -14,10 +15,10 @@ from guided.engine.engine import Engine
 from guided.stops.incremental_regex import IncrementalRegex, Thread, compile_pattern
 from guided.stops.request import check_stops
 from guided.stops.scope import Piece, Scope, ScopeState
-from guided.stops.strings import CompletedStop, StopStrings
+from guided.tracking.aho_corasick import AhoCorasick
 from guided.tracking.regions import Move
 
-__all__ = ["CompiledStops", "SearchState"]
+__all__ = ["CompiledStops", "CompletedStop", "SearchState"]
 
 
 class SearchState(NamedTuple):
@@ -41,7 +42,7 @@ class CompiledStops:
         self.stops = stops
         self.token_bytes = engine.token_bytes
         self._scope = Scope(plan, engine, everywhere=stops.everywhere)
-        self._strings = StopStrings(stops.strings)
+        self._strings = _StopStrings(stops.strings)
         self._pattern: IncrementalRegex | None = compile_pattern(stops.regex) if stops.regex is not None else None
 
     def begin(self, entry: str = "fresh") -> SearchState:
@@ -97,3 +98,30 @@ def _character(data: bytes) -> tuple[str, int]:
         return data.decode(), len(data)
     except UnicodeDecodeError as error:
         return "\N{REPLACEMENT CHARACTER}", 0 if error.reason == "unexpected end of data" else error.end
+
+
+class CompletedStop(NamedTuple):
+    """A stop that one token completes; it ends ``end`` bytes after the token's start and is ``length`` bytes long."""
+
+    end: int
+    length: int
+    reason: str | int
+
+
+class _StopStrings:
+    """All stop strings of a request as one automaton over bytes; nodes are its nodes."""
+
+    def __init__(self, strings: Iterable[str]) -> None:
+        self._words = AhoCorasick((string.encode("utf-8"), string) for string in strings)
+        self.depth = self._words.depth  #: by node: bytes of the partial match
+
+    def scan(self, node: int, piece: Piece) -> tuple[int, CompletedStop | None]:
+        """Return the node after ``piece``, and the first stop that it completes."""
+        if piece.fresh:
+            node = 0
+        for i, byte in enumerate(piece.data):
+            node = self._words.next(node, byte)
+            completed = self._words.output[node]
+            if completed is not None:
+                return node, CompletedStop(piece.base + i + 1, len(completed.encode("utf-8")), completed)
+        return node, None

@@ -11,11 +11,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from grammars.regular.languages import NONE, Regular
 from grammars.regular.lexer_cost import expanded_size
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.python import Irregular, parse
-from grammars.regular.terms import partial_derivatives
+from grammars.regular.terms import NONE, Regular, partial_derivatives
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["IncrementalRegex", "Thread", "compile_pattern"]

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from grammars.plan.plan import Stops
-from guided.stops.compiled import CompiledStops, SearchState
-from guided.stops.strings import CompletedStop
+from guided.stops.compiled import CompiledStops, CompletedStop, SearchState
 from guided.tracking.regions import Move
 from special_tokens.errors import GuidanceError
 

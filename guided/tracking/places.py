@@ -15,8 +15,8 @@ from grammars.text_grammars.schemas import placed_schemas
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.tree.markers import Markers
 from grammars.values.json_scanner import ScanState, read_value
-from grammars.values.watchers import UniqueNode, Watcher
-from guided.tracking.call_values import CallValueTable
+from grammars.values.watchers import CallStep, UniqueNode, Watcher
+from guided.tracking.aho_corasick import AhoCorasick
 from guided.tracking.regions import Position, RegionMap, symbols_of
 
 __all__ = ["AnswerPlace", "PlaceMap"]
@@ -52,7 +52,7 @@ class PlaceMap:
         form, steps = plan.format.tool_calls, plan.call_values
         if form is not None and plan.tools and not steps:
             steps = syntax(form.syntax).value_table(form, plan.tools, markers)
-        self._calls = CallValueTable(steps) if steps else None
+        self._calls = _CallValueTable(steps) if steps else None
         self.steps = steps
         self._values = [_nodes(step.watchers) for step in steps]
         #: whether JSON values may be written whose places are known
@@ -195,15 +195,45 @@ def _openings(plan: Plan, markers: Markers) -> tuple[re.Pattern[str] | None, int
     if response is None:
         return None, 0
     texts = [placed.opening for placed in placed_schemas(response.kind, response.source)]
-    pieces = [written for text in texts if text is not None for written in ([text], markers.pieces(text))]
-    placed = {"".join(map(_as_characters, written)) or _BETWEEN for written in pieces}
+    pieces = [written for text in texts if text is not None for written in ((text,), markers.pieces(text))]
+    placed = {"".join(map(chr, symbols_of(written))) or _BETWEEN for written in pieces}
     return (re.compile("|".join(map(re.escape, sorted(placed)))) if placed else None), max(map(len, placed), default=0)
-
-
-def _as_characters(piece: str | int) -> str:
-    return "".join(map(chr, symbols_of((piece,))))
 
 
 def _bytes_of(symbols: Sequence[int]) -> bytes:
     """The bytes, without the markers among them."""
     return bytes(symbol for symbol in symbols if symbol < 256) if max(symbols) >= 256 else bytes(symbols)
+
+
+_START = Position(0, 0)
+
+
+class _CallValueTable:
+    """Finds the JSON values in the text of tool calls, by the compiled table of one plan.  Immutable; share it."""
+
+    def __init__(self, steps: Sequence[CallStep]) -> None:
+        self.steps = tuple(steps)
+        self._states = [AhoCorasick((symbols_of(way.trigger), way) for way in step.ways) for step in self.steps]
+
+    def enter(self, opening: Sequence[int]) -> Position:
+        """Return the position at the beginning of a section, after the symbols that opened it."""
+        position = _START
+        for symbol in opening:
+            position = self.advance(position, symbol)
+        return position
+
+    def after_value(self, step: int) -> Position:
+        """Return the position after the value at ``step``."""
+        return Position(self.steps[step].to, 0)
+
+    def advance(self, position: Position, symbol: int) -> Position:
+        """Return the position after one more symbol."""
+        state = self._states[position.state]
+        node = state.next(position.node, symbol)
+        output = state.output[node]
+        if output is None:
+            return Position(position.state, node)
+        after, node = self._states[output.to], 0
+        for read in symbols_of(output.trigger):
+            node = after.next(node, read)
+        return Position(output.to, node)

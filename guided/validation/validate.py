@@ -9,7 +9,6 @@ time, there is no verdict.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from jsonschema_specifications import REGISTRY
 
 from grammars.json_schema.document.dialects import Dialect, dialect_of
 from grammars.json_schema.passes.dialect import exclusive_flags, nullable
-from grammars.limits.time_limits import time_limits
+from grammars.limits.deadline import time_limits
 from grammars.values.json_pointer import pointer_of
 from guided.engine.worker import Ended, Worker
 
@@ -46,16 +45,14 @@ class Verdict:
         return None if self.violations is None else not self.violations
 
 
-def violations(
-    schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None, must_judge: bool = False
-) -> tuple[str, ...]:
+def violations(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """Return the violations of ``value``, each as ``validator: place: text``; () if it is valid.
 
-    With ``must_judge`` it is also a violation if no validator could judge.
+    It is also a violation if no validator could judge.
     """
     verdicts = judge(schema, value, documents=documents)
     texts = [f"{v.validator}: {text}" for v in verdicts for text in v.violations or ()]
-    if must_judge and all(v.violations is None for v in verdicts):
+    if all(v.violations is None for v in verdicts):
         texts.append(NOT_VALIDATED + "; ".join(f"{v.validator}: {v.failure}" for v in verdicts))
     return tuple(texts)
 
@@ -147,11 +144,11 @@ def _references(node: Any) -> Iterator[str]:
 
 
 def _readable(schema: Any, dialect: Dialect, mark: bool | None) -> Any:
-    r"""Rewrite what validators do not know; with ``mark`` each schema names its dialect, None leaves those named.
+    """Rewrite what validators do not know; with ``mark`` each schema names its dialect, None leaves those named.
 
-    In patterns ``\<`` and ``\>`` are ``<`` and ``>`` to ECMA-262 and word boundaries to Rust.  Of OpenAPI 3.0 these are
-    ``nullable`` and boolean exclusive bounds.  They are left where they have no effect (siblings of a ``$ref`` in a
-    dialect that ignores siblings), and where the dialect of the resource defines the flags itself.
+    These are OpenAPI 3.0's ``nullable`` and boolean exclusive bounds.  They are left where they have no effect
+    (siblings of a ``$ref`` in a dialect that ignores siblings), and where the dialect of the resource defines the flags
+    itself.
     """
     if isinstance(schema, list):
         return [_readable(item, dialect, mark) for item in schema]
@@ -166,12 +163,7 @@ def _readable(schema: Any, dialect: Dialect, mark: bool | None) -> Any:
         if key in _DATA:
             out[key] = value
         elif key in _MAPS and isinstance(value, Mapping):
-            is_pattern = key == "patternProperties"
-            out[key] = {
-                _angles(name) if is_pattern else name: _readable(sub, dialect, mark) for name, sub in value.items()
-            }
-        elif key == "pattern" and isinstance(value, str):
-            out[key] = _angles(value)
+            out[key] = {name: _readable(sub, dialect, mark) for name, sub in value.items()}
         else:
             out[key] = _readable(value, dialect, mark)
     if "$ref" in out and dialect.ref_ignores_siblings:
@@ -183,11 +175,6 @@ def _readable(schema: Any, dialect: Dialect, mark: bool | None) -> Any:
     return out
 
 
-def _angles(pattern: str) -> str:
-    return _ESCAPE.sub(lambda match: match[0].lstrip("\\") if match[0] in ("\\<", "\\>") else match[0], pattern)
-
-
-_ESCAPE = re.compile(r"\\.", re.DOTALL)
 #: Keywords whose values are data, and those whose values are maps from names to schemas.
 _DATA = frozenset(("const", "enum", "default", "example", "examples"))
 _MAPS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"))

@@ -183,16 +183,12 @@ class LookaheadDuplicates:
                 assert isinstance(before, tuple)
                 mode, text = before
                 is_string = mode is Mode.STRING
-                texts = (
-                    [b'"' + way for way in escaped_forms(text, b"", self._may_begin)] if is_string else [bytes(text)]
-                )
+                ways = escaped_forms(text, b"", lambda begun: self.tokens.has_prefix(b'"' + begun)) if is_string else ()
+                texts = [b'"' + way for way in ways] if is_string else [bytes(text)]
             for text in texts:
                 yield text
                 if scan.mode is Mode.VALUE:
                     yield b" " + text
-
-    def _may_begin(self, text: bytes) -> bool:
-        return self.tokens.has_prefix(b'"' + text)
 
     def _is_dead_end(self, scan: ScanState, token_id: int, matcher: Any, search: _DeadEndSearch) -> bool:
         """Whether every text that begins with the token, which the mask allows, ends as a duplicate."""

@@ -19,10 +19,9 @@ from grammars.tool_calls.section import opening_marker
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat
 from grammars.values.tool import Call
-from guided.engine.byte_tokenizer import byte_tokenizer
 from guided.engine.engine import Engine
 from guided.hf.model.renderers import template_renderer
-from guided.inspect.format_check import engine_for, verified
+from guided.inspect.format_check import byte_tokenizer, engine_for, verified
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from tests.guided.output.test_cut_answers import read
 from tests.judges.plans import END

@@ -14,11 +14,10 @@ import pytest
 from grammars.compose.compose import Parts, compose
 from grammars.formats.infer import infer
 from grammars.values.format import Ends, Format
-from guided.engine.byte_tokenizer import byte_tokenizer
 from guided.engine.engine import Engine
 from guided.hf.model.renderers import template_renderer
 from guided.hf.model.wire_format import inference_of_template
-from guided.inspect.format_check import engine_for, verified
+from guided.inspect.format_check import byte_tokenizer, engine_for, verified
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from tests.guided.output.test_cut_answers import read
 from tests.judges.plans import END, walk, write_to_the_end

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from special_tokens import AddedToken, Category, Role, Source, SpecialTokens, TokenizerFacts, facts_from_folder
+from special_tokens import AddedToken, Category, Role, Source, SpecialTokens, TokenizerFacts
 from special_tokens.errors import RequestError, TokenizerError
+from special_tokens.facts import facts_from_config
 from special_tokens.family import load_family
 from special_tokens.known_markers import CATEGORY_PATTERNS, KNOWN_PAIRS, category_of_text, marker_name
 from special_tokens.roles import PAIRS
+from tests.conftest import tokens_of_folder
 from tests.judges.published_roles import UPSTREAM, Upstream
 
 
@@ -26,7 +28,7 @@ def registry(*texts: str, special: bool = True, **facts: object) -> SpecialToken
 
 
 def published(upstream: Upstream, tokenizer_folder) -> SpecialTokens:
-    facts = facts_from_folder(tokenizer_folder(upstream.folder))
+    facts = tokens_of_folder(tokenizer_folder(upstream.folder)).facts
     return SpecialTokens(replace(facts, generation_eos=upstream.generation_eos))
 
 
@@ -55,7 +57,7 @@ def test_E1_ends_are_those_of_the_generation_config(upstream, tokenizer_folder):
 def test_P2_every_token_is_in_exactly_one_category(upstream, tokenizer_folder):
     tokens = published(upstream, tokenizer_folder)
     ids = [i for category in Category for i in tokens.category(category).ids]
-    assert sorted(ids) == sorted(set(ids)) == [token.id for token in tokens.catalog.all]
+    assert sorted(ids) == sorted(set(ids)) == [token.id for token in tokens.catalog]
     assert set(tokens.added) <= set(ids)
     for category, texts in upstream.categories.items():
         for text in texts:
@@ -67,7 +69,7 @@ def test_P2_sources_tell_how_the_tokenizer_holds_a_token():
     tokens = SpecialTokens(
         TokenizerFacts((AddedToken(10, "<|im_end|>", True), AddedToken(11, "<tool_call>", False)), 12, lookup=vocab.get)
     )
-    assert [(t.id, t.source) for t in tokens.catalog.all] == [
+    assert [(t.id, t.source) for t in tokens.catalog] == [
         (7, Source.COMMON),
         (8, Source.COMMON),
         (10, Source.SPECIAL),
@@ -87,7 +89,7 @@ def test_P2_common_names_well_known_tokens_that_no_file_of_the_model_names(
     name: str, tokenizer_folder: Callable[[str], Path]
 ) -> None:
     folder = tokenizer_folder(name)
-    tokens = SpecialTokens.from_folder(folder)
+    tokens = tokens_of_folder(folder)
     common = tokens.search(source="common")
     assert common.texts == COMMON[name]
     files = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
@@ -121,14 +123,14 @@ def test_P3_search_is_the_plain_filter(texts, substring, category):
     tokens = registry(*texts)
     expected = [
         t.id
-        for t in tokens.catalog.all
+        for t in tokens.catalog
         if (substring is None or substring in t.text) and (category is None or t.category == category)
     ]
     assert list(tokens.search(substring=substring, category=category).ids) == sorted(expected)
 
 
 def test_P3_fullwidth_texts_are_kept_exactly_and_found(tokenizer_folder):
-    tokens = SpecialTokens.from_folder(tokenizer_folder("deepseek_v3"))
+    tokens = tokens_of_folder(tokenizer_folder("deepseek_v3"))
     found = tokens.search(substring="｜tool▁calls▁begin｜")
     assert found.texts == ("<｜tool▁calls▁begin｜>",)
     assert tokens.search(substring="|tool_calls_begin|").texts == ()
@@ -219,16 +221,9 @@ def test_pieces_take_the_longest_marker_and_spell_the_rest():
     assert tokens.pieces("a<thinking><think>b<thin>") == ("a", 101, 100, "b<thin>")
 
 
-def test_a_folder_without_a_fast_tokenizer_is_refused(tmp_path: Path):
-    with pytest.raises(TokenizerError, match=r"there is no tokenizer.json; expected a folder with a fast tokenizer"):
-        SpecialTokens.from_folder(tmp_path)
-    (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(TokenizerError, match="not valid JSON"):
-        SpecialTokens.from_folder(tmp_path)
-
-
 def test_a_list_of_chat_templates_gives_the_one_for_tools(tmp_path: Path):
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {"a": 0}}}))
+    added = {"0": {"content": "<a>"}}
     templates = [{"name": "default", "template": "D"}, {"name": "tool_use", "template": "T"}]
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": templates}))
-    assert facts_from_folder(tmp_path / "tokenizer_config.json").chat_template == "T"
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({"added_tokens_decoder": added, "chat_template": templates}))
+    assert facts_from_config(path).chat_template == "T"

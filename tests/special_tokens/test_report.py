@@ -8,6 +8,7 @@ import pytest
 
 from special_tokens import AddedToken, Role, SpecialTokens, TokenizerFacts, load_family
 from special_tokens.report import family_file, report_of, report_text, template_sections
+from tests.conftest import tokens_of_folder
 
 TEMPLATE = """{% if tools %}{{ tools }}{% endif %}
 {% for m in messages %}<think>{{ m }}{% endfor %}
@@ -87,7 +88,7 @@ def test_P6_family_file_takes_an_inferred_format():
 
 @pytest.mark.parametrize("name", ["qwen3", "gemma3", "deepseek_v4", "mistral"])
 def test_P6_real_tokenizers_give_files_that_load(name, tokenizer_folder):
-    tokens = SpecialTokens.from_folder(tokenizer_folder(name) / "tokenizer_config.json")
+    tokens = tokens_of_folder(tokenizer_folder(name))
     family = load_family(family_file(tokens), place=name)
     assert family.ends == tuple(end.text for end in tokens.ends)
     assert report_text(report_of(tokens)).startswith(f"{name}: ")

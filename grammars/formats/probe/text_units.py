@@ -1,4 +1,4 @@
-"""Split rendered text into units (markers, words, single characters), so that no marker is ever cut.
+"""Split rendered text into units (markers, words, single characters), so that no marker is ever cut; pair markers.
 
 The common prefix of ``<|channel>`` and ``<|tool_call>`` by characters ends inside both; by units it is empty.
 """
@@ -6,11 +6,11 @@ The common prefix of ``<|channel>`` and ``<|tool_call>`` by characters ends insi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from special_tokens import SpecialTokens
 
-__all__ = ["Units"]
+__all__ = ["Units", "closing_of", "is_closing", "is_pair", "markers_in_template"]
 
 #: A word in doubled brackets, or in brackets that prose does not put around single words.
 _DOUBLED = (
@@ -62,3 +62,40 @@ def _shared(lists: Sequence[list[str]]) -> list[str]:
             break
         out.append(column[0])
     return out
+
+
+#: closing word -> opening word, as parts of a marker's name
+_WORDS = {"end": "start", "close": "open", "suffix": "prefix", "finish": "start", "stop": "start"}
+_OPENERS = {"begin": "start"}
+_IN_TEMPLATE = re.compile(r"<[|/\w\uff5c][^<>\s'\"]*>|\[/?[A-Z][A-Z_ ]+\]")
+
+
+def is_pair(opening: str, closing: str) -> bool:
+    """Whether ``closing`` is the closing marker of ``opening``."""
+    return opening != closing and is_closing(closing) and _skeleton(opening) == _skeleton(closing)
+
+
+def closing_of(opening: str, candidates: Iterable[str]) -> str | None:
+    """The first candidate that closes ``opening``, or None."""
+    return next((text for text in candidates if is_pair(opening, text)), None)
+
+
+def markers_in_template(template: str, tokens: SpecialTokens) -> list[str]:
+    """The markers spelled in the template's text, in order, then the added tokens of the vocabulary."""
+    spelled = dict.fromkeys(_IN_TEMPLATE.findall(template))
+    return [*spelled, *(token.text for token in tokens.added.values() if token.text not in spelled)]
+
+
+def is_closing(marker: str) -> bool:
+    """Whether the marker is spelled like a closing one."""
+    words = _words(marker)
+    return "/" in marker[:3] or any(word in _WORDS for word in words) or re.match(r"<[^|].*\|>$", marker) is not None
+
+
+def _skeleton(marker: str) -> tuple[str, ...]:
+    kept = (_WORDS.get(word, _OPENERS.get(word, word)) for word in _words(marker))
+    return tuple(kept)
+
+
+def _words(marker: str) -> list[str]:
+    return [word.lower() for word in re.findall(r"[^\W_]+", marker)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from grammars.formats.probe.marker_pairs import is_pair
-from grammars.formats.probe.text_units import Units
+from grammars.formats.probe.text_units import Units, is_pair
 from grammars.formats.probe.turns import Turn
 from grammars.formats.reasoning.switches import SwitchEffects, TriedArgument, suggests_reasoning
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from grammars.formats.probe import samples as s
-from grammars.formats.probe.marker_pairs import closing_of, is_pair, markers_in_template
 from grammars.formats.probe.renderings import Probe, Renderings
-from grammars.formats.probe.text_units import Units
+from grammars.formats.probe.text_units import Units, closing_of, is_pair, markers_in_template
 from grammars.formats.probe.turns import Turn
 from grammars.formats.reasoning.header import THINKING
 from grammars.formats.reasoning.prompt_suffixes import PromptSuffixes, ReasoningMarkers, tag_at_end

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from grammars.json_schema.document.dialects import Dialect
 from grammars.json_schema.document.python_formats import python_patterns
-from grammars.regular.languages import Regular
 from grammars.regular.syntax.ecma import language
+from grammars.regular.terms import Regular
 from grammars.values.report import Outcome
 
 __all__ = ["FORMATS", "StringFormat", "later_format_reason", "unknown_format_reason"]

@@ -18,7 +18,7 @@ from grammars.json_schema.report.dependent_keywords import as_written, dependent
 from grammars.json_schema.shapes.shapes import TRUE, Conj
 from grammars.limits.schema_limits import check_deadline
 from grammars.regular.json_strings import is_free, lexeme, loses_escapes, spell
-from grammars.regular.languages import NONE, text
+from grammars.regular.terms import NONE, text
 from grammars.tree.nodes import (
     EMPTY,
     Group,

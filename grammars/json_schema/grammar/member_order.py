@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from grammars.json_schema.shapes.shapes import Conj
 from grammars.limits.schema_limits import check_deadline
 from grammars.limits.work import WORK, Work
-from grammars.regular.languages import Regular
+from grammars.regular.terms import Regular
 
 __all__ = ["MemberAutomaton", "MemberEdge", "MemberNode", "NodeBuilder"]
 

@@ -8,26 +8,25 @@ start without a text is an unsatisfiable schema.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.document.required_keys import unlisted_keys
 from grammars.json_schema.grammar.array_order import array_automaton
-from grammars.json_schema.grammar.distinct_items import has_too_few_values, values_of
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode
 from grammars.json_schema.grammar.object_order import key_orders, object_automaton
 from grammars.json_schema.grammar.property_order import property_order
-from grammars.json_schema.grammar.unsatisfiable import locate_unsatisfiable
+from grammars.json_schema.report.misspelt import unlisted_keys
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, has_text, within_digits
 from grammars.json_schema.shapes.shapes import ArrayForm, Conj, ObjectForm, Shape
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
 from grammars.json_schema.solver.solver import Overrun, Solver, Unsatisfiable
 from grammars.limits.schema_limits import check_deadline
 from grammars.limits.work import TooMuch
+from grammars.regular.finite import finite_words
 from grammars.regular.json_strings import may_hold_text
-from grammars.regular.languages import NONE, Regular
+from grammars.regular.terms import NONE, Regular
 from grammars.values.json_pointer import step_into, unescaped
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.spelling import Spelling
@@ -122,7 +121,7 @@ class Nonterminals:
             self.unwritable.append(place)
         for form in shape.arrays:
             settled = propagate_array(form, self.solver.is_empty)
-            if settled is not None and has_too_few_values(settled, self.values):
+            if settled is not None and _has_too_few_values(settled, self.values):
                 self.too_few_values += [self.solver.documents[number] for number in settled.unique]
             elif settled is not None:
                 self._check_items(settled, place)
@@ -153,7 +152,7 @@ class Nonterminals:
     def values(self, conj: Conj) -> frozenset[Hashable] | None:
         """The values of a conjunction; None unless they are few scalars."""
         if conj not in self._values:
-            self._values[conj] = values_of(self.solver.shape(conj))
+            self._values[conj] = _values_of(self.solver.shape(conj))
         return self._values[conj]
 
     def _check_items(self, form: ArrayForm, place: Place) -> None:
@@ -303,8 +302,76 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
     hint = "look for required keys whose schema is false, or bounds that exclude each other"
     if solver.may_be_wider(start):
         hint += "; some readings of its patterns, formats or contains may allow values, but not all do"
-    pointer = locate_unsatisfiable(solver, start)
+    pointer = _locate_unsatisfiable(solver, start)
     lost = unlisted_keys(_at(solver.documents.root.schema, pointer))
     if lost:
         hint = f"{', '.join(map(repr, lost[:3]))} {'is' if len(lost) == 1 else 'are'} required, not among properties"
     raise Unsatisfiable("unsatisfiable: no value satisfies it", pointer=pointer, hint=hint)
+
+
+def _locate_unsatisfiable(solver: Solver, start: Conj) -> str:
+    """The JSON pointer of the innermost place that must have a value and has none, or else of ``start``."""
+    conj, visited = start, {start}
+    while True:
+        below = _needed_and_empty(solver, solver.shape(conj))
+        if below is None or below in visited:
+            place = next((literal for literal in conj if literal > 0), None)
+            return solver.documents.root.pointer if place is None else solver.documents[place].pointer
+        conj = below
+        visited.add(conj)
+
+
+def _needed_and_empty(solver: Solver, shape: Shape) -> Conj | None:
+    """A value that the only form requires and that nothing satisfies."""
+    if len(shape.objects) + len(shape.arrays) != 1:
+        return None
+    for form in shape.objects:
+        for key, value in form.props.items():
+            if key in form.required and value is not None and solver.is_empty(value):
+                return value
+    for array in shape.arrays:
+        for i in range(min(array.least, len(array.prefix) + 1)):
+            value = array.item(i)
+            if value is not None and solver.is_empty(value):
+                return value
+    return None
+
+
+#: The values of a conjunction; None unless they are few scalars.
+_Values: TypeAlias = Callable[[Conj], frozenset[Hashable] | None]
+
+_MAX_VALUES = 1_000  # more different items in one array do not occur
+
+
+def _values_of(shape: Shape) -> frozenset[Hashable] | None:
+    """The values of a shape; None unless they are few scalars."""
+    if shape.arrays or shape.objects:
+        return None
+    values: set[Hashable] = {("null",)} if shape.null else set()
+    values |= {("boolean", bit) for bit in (1, 2) if shape.booleans & bit}
+    for numbers in shape.numbers:
+        listed = numbers.listed().values
+        if listed is None:
+            return None
+        values |= {("number", value) for value, _ in listed}
+    if shape.strings != NONE:
+        words = finite_words(shape.strings, _MAX_VALUES)
+        if words is None:
+            return None
+        values |= {("string", word) for word in words}
+    return frozenset(values) if len(values) <= _MAX_VALUES else None
+
+
+def _has_too_few_values(form: ArrayForm, values: _Values) -> bool:
+    """Whether the positions with few values have fewer different ones together than the items that must stand there."""
+    if not form.unique:
+        return False
+    wanted = [(1, form.item(at)) for at in range(min(form.least, len(form.prefix)))]
+    wanted.append((max(0, form.least - len(form.prefix)), form.item(len(form.prefix))))
+    kinds = [[(count.least, count.item)] for count in form.counts] + [wanted]
+    for kind in kinds:
+        few = [(least, frozenset() if item is None else values(item)) for least, item in kind if least]
+        counted = [(least, of_item) for least, of_item in few if of_item is not None]
+        if sum(least for least, _ in counted) > len(frozenset().union(*(of_item for _, of_item in counted))):
+            return True
+    return False

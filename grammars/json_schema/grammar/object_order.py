@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode, NodeBuilder
 from grammars.json_schema.shapes.shapes import TRUE, Clause, Conj, Fact, ObjectForm, conjoin
 from grammars.regular.finite import count_words
-from grammars.regular.languages import ALL, Regular, inter, matches, neg, words
+from grammars.regular.terms import ALL, Regular, inter, matches, neg, words
 
 __all__ = ["key_orders", "object_automaton"]
 

@@ -9,11 +9,13 @@ from grammars.json_schema.grammar.nonterminals import Nonterminal, Nonterminals
 from grammars.json_schema.shapes.numbers import MAX_DIGITS, Numbers
 from grammars.json_schema.shapes.shapes import Conj
 from grammars.limits.schema_limits import check_deadline
-from grammars.regular.languages import ALL, NONE, matches
+from grammars.regular.finite import count_words
+from grammars.regular.languages import lengths
+from grammars.regular.terms import ALL, NONE, Regular, matches
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.watchers import UniqueNode
 
-__all__ = ["has_free_keys", "has_key_order", "has_long_numbers", "unique_nodes", "unique_rows"]
+__all__ = ["has_free_keys", "has_key_order", "has_long_numbers", "key_bounds", "unique_nodes", "unique_rows"]
 
 _MAX_NODES = 2_000
 
@@ -209,3 +211,35 @@ def _count_values(nonterminals: Nonterminals, group: set[Conj]) -> int:
             return 0
         distinct |= values
     return len(distinct)
+
+
+def key_bounds(nonterminals: Nonterminals) -> tuple[bool, int]:
+    """``tight_keys`` and ``fewest_keys`` of `UniqueWatch`, by the languages of the keys of all objects together."""
+    tight, fewest = False, 0
+    for nonterminal in nonterminals.by_conj.values():
+        for node in (node for automaton in nonterminal.objects for node in automaton.nodes):
+            for edges in (node.run[0] if node.run is not None else (), *((edge,) for edge in node.edges)):
+                languages = [edge.keys for edge in edges if edge.keys is not None]
+                if all(map(_goes_on, languages)):
+                    continue
+                tight, words = True, count_words(languages)
+                if words is not None:
+                    fewest = min(fewest or words, max(1, words))
+    return tight, fewest
+
+
+def _goes_on(language: Regular) -> bool:
+    """Whether every prefix can be continued in infinitely many ways; False where that is not easily seen."""
+    match language.op:
+        case "rep":
+            return language.args[2] is None
+        case "cat":
+            return bool(language.args) and _goes_on(language.args[-1])
+        case "alt":
+            return all(map(_goes_on, language.args))
+        case "not":
+            return lengths(language.args[0])[1] is not None
+        case "and":
+            others = [part for part in language.args if part.op != "not" or not _goes_on(part)]
+            return len(others) <= 1 and all(map(_goes_on, others))
+    return False

@@ -21,7 +21,7 @@ from grammars.json_schema.shapes.numbers import (
 from grammars.json_schema.shapes.shapes import Shape
 from grammars.limits.schema_limits import with_deadline
 from grammars.regular.json_strings import lexeme, spell, written
-from grammars.regular.languages import NONE
+from grammars.regular.terms import NONE
 from grammars.tree.nodes import And, Lexeme, Node, Not, Pattern, Text, alt
 from grammars.values.report import Outcome
 

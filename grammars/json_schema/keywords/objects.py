@@ -23,7 +23,8 @@ from grammars.json_schema.shapes.shapes import (
     some,
 )
 from grammars.regular.json_strings import may_hold_text
-from grammars.regular.languages import NONE, Regular, alt, disjoint, inter, matches, neg, words
+from grammars.regular.languages import disjoint
+from grammars.regular.terms import NONE, Regular, alt, inter, matches, neg, words
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 

@@ -8,9 +8,9 @@ from typing import Any
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.document.string_formats import FORMATS, later_format_reason, unknown_format_reason
-from grammars.regular.languages import ALL, ANY, NONE, Regular, inter, neg, rep
 from grammars.regular.lexer_cost import expanded_size, is_costly
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, disputed, language, may_match_less
+from grammars.regular.terms import ALL, ANY, NONE, Regular, inter, neg, rep
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 

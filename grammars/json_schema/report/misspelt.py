@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from grammars.json_schema.document.required_keys import unlisted_keys
 from grammars.values.json_pointer import pointer_of
 from grammars.values.report import Outcome, ReportRow
 
-__all__ = ["misspelt_rows", "unlisted_rows"]
+__all__ = ["OTHERS_OF_PROPERTIES", "misspelt_rows", "unlisted_keys", "unlisted_rows"]
 
 _CHECKS = (
     "type", "enum", "const", "properties", "required", "additionalProperties", "patternProperties", "propertyNames",
@@ -95,3 +94,19 @@ def _rows(schema: Any, meant: Mapping[str, str]) -> Iterator[ReportRow]:
                 todo += [(subschema, (*path, key, name)) for name, subschema in inner.items()]
             elif key not in _VALUES and not key.startswith("x-"):
                 todo.append((inner, (*path, key)))
+
+
+#: Keywords next to ``additionalProperties`` that may allow further properties.
+OTHERS_OF_PROPERTIES = (
+    "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas",
+)  # fmt: skip
+
+
+def unlisted_keys(schema: Any) -> tuple[str, ...]:
+    """The required keys that the ``properties`` of a schema lack, where no other keyword may describe them."""
+    listed = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(listed, Mapping) or any(word in schema for word in OTHERS_OF_PROPERTIES):
+        return ()
+    required = schema.get("required")
+    named = required if isinstance(required, list) else ()
+    return tuple(key for key in named if isinstance(key, str) and key not in listed)

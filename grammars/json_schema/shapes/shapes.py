@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from grammars.json_schema.shapes.numbers import ANY_NUMBER, Numbers
-from grammars.regular.languages import ALL, NONE, Regular
+from grammars.regular.terms import ALL, NONE, Regular
 from grammars.values.report import ReportRow
 
 __all__ = [

@@ -14,7 +14,7 @@ from grammars.json_schema.document.places import Place
 from grammars.json_schema.shapes.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, conjoin, with_notes
 from grammars.json_schema.solver.combine import unite
 from grammars.json_schema.solver.solver import Solver
-from grammars.regular.languages import ALL, NONE
+from grammars.regular.terms import ALL, NONE
 from grammars.values.report import Outcome, ReportRow
 
 __all__ = ["ALLOW", "DENY"]

@@ -26,7 +26,7 @@ from grammars.json_schema.shapes.shapes import (
 from grammars.json_schema.solver.propagation import IsEmpty, propagate_array, propagate_object, smaller
 from grammars.limits.work import TooMuch
 from grammars.regular.json_strings import may_hold_text
-from grammars.regular.languages import ALL, NONE, alt, inter
+from grammars.regular.terms import ALL, NONE, alt, inter
 
 __all__ = ["intersect", "unite"]
 

@@ -39,7 +39,7 @@ from grammars.json_schema.solver.propagation import propagate_array, propagate_o
 from grammars.json_schema.solver.solver import Solver
 from grammars.json_schema.solver.unevaluated import apply_unevaluated
 from grammars.limits.schema_limits import with_deadline
-from grammars.regular.languages import ALL, NONE, Regular, neg, words
+from grammars.regular.terms import ALL, NONE, Regular, neg, words
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 

@@ -26,10 +26,10 @@ from grammars.json_schema.shapes.shapes import (
     with_notes,
 )
 from grammars.json_schema.solver.combine import intersect
+from grammars.limits.deadline import time_limits
 from grammars.limits.schema_limits import check_deadline
-from grammars.limits.time_limits import time_limits
 from grammars.limits.work import TooMuch, Work
-from grammars.regular.languages import NONE
+from grammars.regular.terms import NONE
 from grammars.values.report import Outcome, ReportRow
 from special_tokens.errors import SchemaError
 

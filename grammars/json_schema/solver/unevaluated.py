@@ -24,7 +24,7 @@ from grammars.json_schema.shapes.shapes import (
 from grammars.json_schema.solver.propagation import propagate_array, propagate_object
 from grammars.json_schema.solver.solver import Solver
 from grammars.regular.json_strings import may_hold_text
-from grammars.regular.languages import Regular, alt, inter, matches, neg
+from grammars.regular.terms import Regular, alt, inter, matches, neg
 from grammars.values.report import Outcome, ReportRow
 
 __all__ = ["apply_unevaluated"]

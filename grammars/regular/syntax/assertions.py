@@ -11,21 +11,6 @@ from functools import lru_cache
 from typing import Any
 
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.languages import (
-    ALL,
-    ANY,
-    EPS,
-    NONE,
-    Ranges,
-    Regular,
-    alt,
-    cat,
-    chars,
-    inter,
-    neg,
-    ranges_minus,
-    rep,
-)
 from grammars.regular.syntax.character_classes import WORD
 from grammars.regular.syntax.ecma_tree import (
     END,
@@ -39,6 +24,7 @@ from grammars.regular.syntax.ecma_tree import (
     tree_alt,
     tree_cat,
 )
+from grammars.regular.terms import ALL, ANY, EPS, NONE, Ranges, Regular, alt, cat, chars, inter, neg, ranges_minus, rep
 
 __all__ = ["has", "lowered", "plain"]
 

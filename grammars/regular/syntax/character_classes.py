@@ -6,8 +6,8 @@ import unicodedata
 from functools import lru_cache
 from itertools import chain
 
-from grammars.regular.languages import MAX_CODE_POINT, Ranges, chars, ranges_minus
 from grammars.regular.syntax.ecma_tree import NotRegular
+from grammars.regular.terms import MAX_CODE_POINT, Ranges, chars, ranges_minus
 
 __all__ = [
     "CATEGORIES",

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain, pairwise
 
-from grammars.regular.languages import MAX_CODE_POINT, Ranges, Regular, inter, neg, surely_empty
+from grammars.regular.languages import surely_empty
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.character_classes import WORD
 from grammars.regular.syntax.ecma_parser import EcmaParser
@@ -28,6 +28,7 @@ from grammars.regular.syntax.ecma_tree import (
     Repetition,
     Tree,
 )
+from grammars.regular.terms import MAX_CODE_POINT, Ranges, Regular, inter, neg
 
 __all__ = ["InvalidPattern", "NotRegular", "disputed", "language", "may_match_less"]
 

@@ -8,7 +8,6 @@ nothing else becomes empty.
 
 from __future__ import annotations
 
-from grammars.regular.languages import MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.case_folding import case_folded
 from grammars.regular.syntax.character_classes import (
     CLASSES,
@@ -28,6 +27,7 @@ from grammars.regular.syntax.ecma_tree import (
     tree_cat,
 )
 from grammars.regular.syntax.parser import MAX_PATTERN, PatternParser, both_sides
+from grammars.regular.terms import MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 
 __all__ = ["EcmaParser"]
 

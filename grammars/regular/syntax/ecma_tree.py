@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from typing import TypeAlias, cast
 
-from grammars.regular.languages import EPS, Regular, alt, cat, rep, text
+from grammars.regular.terms import EPS, Regular, alt, cat, rep, text
 
 __all__ = [
     "END",

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from grammars.regular.languages import Ranges, chars, ranges_minus
 from grammars.regular.syntax.character_classes import EVERY
 from grammars.regular.syntax.ecma_tree import LookAround, Tree, tree_alt, tree_cat, tree_rep
+from grammars.regular.terms import Ranges, chars, ranges_minus
 
 __all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "PatternParser", "both_sides"]
 

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
-from grammars.regular.languages import Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import cased_text
 from grammars.regular.syntax.character_classes import DOT, EVERY, writable
 from grammars.regular.syntax.ecma_tree import END, START, Boundary, LookAround, NotRegular, Tree, tree_alt, tree_cat
 from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser
+from grammars.regular.terms import Ranges, Regular, chars, ranges_minus, text
 
 __all__ = ["Irregular", "language", "no_nested_set_warnings", "parse"]
 

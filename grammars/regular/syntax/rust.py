@@ -9,17 +9,17 @@ engine.  `searched(pattern)` is the strings in which a pattern of pydantic is fo
 from __future__ import annotations
 
 import string
+import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import cast
 
-from grammars.regular.languages import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import case_folded
 from grammars.regular.syntax.character_classes import CLASSES, DOT, EVERY, category
 from grammars.regular.syntax.ecma_tree import END, START, Boundary, NotRegular, Tree
 from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser, both_sides
-from grammars.regular.syntax.rust_classes import POSIX, combined, unicode_class
+from grammars.regular.terms import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
 
 __all__ = ["InvalidRegex", "NotTranslated", "approximate_language", "language", "searched"]
 
@@ -58,7 +58,7 @@ def searched(pattern: str, *, plain_classes: bool = False) -> Regular:
     ``plain_classes``: classes and word boundaries are those of ECMA-262.
     """
     parser = _Parser(pattern, search=True)
-    parser.classes = CLASSES.__getitem__ if plain_classes else unicode_class
+    parser.classes = CLASSES.__getitem__ if plain_classes else _unicode_class
     try:
         return lowered(_parsed(parser, ""), parser.classes("w"))
     except NotRegular as error:
@@ -105,7 +105,7 @@ class _Parser(PatternParser):
         self.strict = strict
         self.search = search
         self.is_vague = False  # is a class read of which only the engine knows the characters?
-        self.classes: Callable[[str], Ranges] = unicode_class
+        self.classes: Callable[[str], Ranges] = _unicode_class
 
     def untranslated(self, what: str, error: type[NotTranslated] = NotTranslated) -> None:
         """Raise the error unless an approximation is wanted."""
@@ -251,7 +251,7 @@ class _Parser(PatternParser):
                 continue
             two = self.peek(2)
             if two in _OPERATORS or (self.peek() == "]" and not first):
-                ranges = combined(operator, ranges, self.case(chars(members).args))
+                ranges = _combined(operator, ranges, self.case(chars(members).args))
                 operator, members = two, []
                 if two not in _OPERATORS:
                     break
@@ -279,7 +279,7 @@ class _Parser(PatternParser):
         end = self.text.find(":]", self.at)
         name = self.text[self.at + 1 : end]
         negated = name.startswith("^")
-        spelled = POSIX.get(name.lstrip("^"))
+        spelled = _POSIX.get(name.lstrip("^"))
         if end < 0 or spelled is None:
             raise InvalidRegex("an unknown class of characters", begin)
         self.at = end + 2
@@ -293,3 +293,44 @@ class _Parser(PatternParser):
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
+
+
+_POSIX = {  # first and last characters, pair by pair
+    "alnum": "09AZaz", "alpha": "AZaz", "ascii": "\x00\x7f", "blank": "\t\t  ", "cntrl": "\x00\x1f\x7f\x7f",
+    "digit": "09", "graph": "!~", "lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "\t\r  ",
+    "upper": "AZ", "word": "09AZ__az", "xdigit": "09AFaf",
+}  # fmt: skip
+
+
+def _combined(operator: str, left: Ranges, right: Ranges) -> Ranges:
+    """The class of two classes around an operator, the right one where there is none."""
+    match operator:
+        case "&&":
+            return ranges_minus(left, ranges_minus(left, right))
+        case "--":
+            return ranges_minus(left, right)
+        case "~~":
+            return cast(Ranges, chars((*ranges_minus(left, right), *ranges_minus(right, left))).args)
+    return right
+
+
+#: After this code point only variation selectors are assigned, which count as parts of words.
+_LAST_ASSIGNED, _SELECTORS = 0x323AF, ((0xE0100, 0xE01EF),)
+#: Symbols that are letters: in circles and in squares.
+_SYMBOLS: Ranges = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
+_SPACES: Ranges = (
+    (0x09, 0x0D), (0x20, 0x20), (0x85, 0x85), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A), (0x2028, 0x2029),
+    (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=3)
+def _unicode_class(name: str) -> Ranges:
+    """``\\d``, ``\\w``, ``\\s`` as the engine defines them: for all scripts."""
+    if name == "s":
+        return _SPACES
+    kinds = {"Nd"} if name == "d" else {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc"}
+    ranges = [(code, code) for code in range(_LAST_ASSIGNED + 1) if unicodedata.category(chr(code)) in kinds]
+    if name == "w":
+        ranges += [(0x200C, 0x200D), *_SELECTORS, *_SYMBOLS]
+    return chars(ranges).args  # type: ignore[no-any-return]

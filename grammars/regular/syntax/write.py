@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache, partial
 
-from grammars.regular.languages import Ranges, Regular, ranges_minus
-from grammars.regular.printing import PatternPrinter
+from grammars.regular.printing import NodePrinter, PatternPrinter
 from grammars.regular.syntax.character_classes import CATEGORIES, EVERY, SURROGATES, category
+from grammars.regular.terms import ALL, Ranges, Regular, ranges_minus
+from grammars.tree.nodes import Node, Pattern, Text, alt, seq
 
-__all__ = ["written"]
+__all__ = ["ANY_TEXT", "raw_node", "written"]
 
 _SYNTAX = frozenset("\\.+*?()[]{}|^$")
 _CLASS_SYNTAX = frozenset("\\[]^-")
@@ -72,3 +73,21 @@ def _word(word: str) -> str:
 
 
 _PLAIN, _NAMED = (PatternPrinter(partial(_class, named=named), _word, "(") for named in (False, True))
+
+
+#: Any text, line breaks included.
+ANY_TEXT = Pattern("(?s:.*)")
+
+
+def _leaf(term: Regular, lead: str, end: str) -> Node:
+    if term == ALL:
+        return ANY_TEXT
+    return seq(lead, Pattern(written(term)) if term.op != "words" else alt(*map(Text, sorted(term.args))), end)
+
+
+_NODES = NodePrinter(_leaf, ANY_TEXT)
+
+
+def raw_node(term: Regular) -> Node:
+    """Return the terminal node of exactly the words of ``term``."""
+    return _NODES.node(term)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from grammars.regular.languages import Regular
+from grammars.regular.terms import Regular
 from grammars.text_grammars.gbnf.parser import parse_gbnf
 from grammars.text_grammars.gbnf.terminals import as_lark
 from grammars.text_grammars.lark.ast import LarkGrammar

@@ -11,9 +11,10 @@ import difflib
 import re
 from collections.abc import Container, Iterable, Mapping
 
-from grammars.regular.languages import Regular, lengths
+from grammars.regular.languages import lengths
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import LooksAround, NotTranslated, approximate_language, language
+from grammars.regular.terms import Regular
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from grammars.json_schema.build import DEFAULT_SPELLING, Outcome, Policy, ReportRow, SchemaReport, Spelling, build
-from grammars.regular.languages import Regular
+from grammars.regular.terms import Regular
 from grammars.text_grammars.lark.ast import Expr, JsonExpr, LarkGrammar, Name, SourcePlace, map_lexemes
 from grammars.text_grammars.lark.check import check, check_length, check_size
 from grammars.text_grammars.lark.endless_lexemes import EndlessLexeme, endless_lexemes

@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.languages import NONE, Regular, alt, derive, is_finite
+from grammars.regular.languages import is_finite
+from grammars.regular.terms import NONE, Regular, alt, derive
 from grammars.text_grammars.lark.ast import Expr, LarkGrammar, SourcePlace
 from grammars.text_grammars.lark.check import productive_rules
 from grammars.text_grammars.lark.follow_sets import FollowSets, set_bits

@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.compact import CompactAlphabet
-from grammars.regular.languages import (
+from grammars.regular.languages import disjoint, lengths
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import NotTranslated, approximate_language, language
+from grammars.regular.terms import (
     ALL,
     MAX_CODE_POINT,
     NONE,
@@ -20,15 +23,11 @@ from grammars.regular.languages import (
     cat,
     chars,
     derive,
-    disjoint,
     inter,
-    lengths,
     neg,
     rep,
     text,
 )
-from grammars.regular.syntax.parser import InvalidRegex
-from grammars.regular.syntax.rust import NotTranslated, approximate_language, language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,

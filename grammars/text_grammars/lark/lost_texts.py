@@ -17,8 +17,7 @@ from operator import or_
 from typing import NamedTuple, TypeAlias
 
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.languages import ANY, EPS, NONE, Regular, chars, derive, ranges_minus
-from grammars.regular.terms import derivative_classes
+from grammars.regular.terms import ANY, EPS, NONE, Regular, chars, derivative_classes, derive, ranges_minus
 from grammars.text_grammars.lark.ast import Expr, KnownLexeme, LarkGrammar, Name, SourcePlace
 from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits

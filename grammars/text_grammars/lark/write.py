@@ -28,7 +28,7 @@ from grammars.text_grammars.lark.ast import (
     is_lexeme,
 )
 from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
-from grammars.tree.quantifier import quantifier
+from grammars.tree.nodes import quantifier
 from grammars.tree.render import quote, quote_regex
 
 __all__ = ["write"]

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from grammars.json_schema.build import Policy, ReportRow, Spelling, build
-from grammars.regular.languages import alt as regular_alt
-from grammars.regular.languages import text as regular_text
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import approximate_language
+from grammars.regular.terms import alt as regular_alt
+from grammars.regular.terms import text as regular_text
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.check import MAX_LEAST_LENGTH, check_length
 from grammars.text_grammars.structural_tag.free_text import (

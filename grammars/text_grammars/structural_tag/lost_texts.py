@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from grammars.regular.languages import ALL, ANY, Regular, cat, chars
+from grammars.regular.terms import ALL, ANY, Regular, cat, chars
 from grammars.text_grammars.lark.ast import AltExpr, Definition, Expr, KnownLexeme, LarkGrammar, Name, Repeated, SeqExpr
 from grammars.text_grammars.lark.greedy_lexemes import CLOSE, json_language, node_language
 from grammars.text_grammars.lark.lost_texts import LexerWalk

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from grammars.tool_calls.arguments.argument_order import arrange
 from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
-from grammars.tool_calls.arguments.parameter import Parameter
+from grammars.tool_calls.arguments.parameter import Parameter, arrange
 from grammars.tool_calls.arguments.schema_types import resolve, types
 from grammars.tool_calls.arguments.values import LiteralWords, RawValues, json_string, marked
 from grammars.tool_calls.names import check_name

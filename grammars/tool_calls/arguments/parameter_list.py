@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grammars.tool_calls.arguments.argument_order import arrange
 from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
 from grammars.tool_calls.arguments.nested_values import NestedValues
-from grammars.tool_calls.arguments.parameter import Parameter, Signature, signature
+from grammars.tool_calls.arguments.parameter import Parameter, Signature, arrange, signature
 from grammars.tool_calls.arguments.parameter_reader import ParameterReader
 from grammars.tool_calls.arguments.raw_text import bare
 from grammars.tool_calls.arguments.schema_types import type_of
@@ -20,8 +19,7 @@ from grammars.tool_calls.arguments.values import (
     ValueCoding,
     one_of,
 )
-from grammars.tool_calls.ids import id_pattern, make_id
-from grammars.tool_calls.names import check_name, first_word
+from grammars.tool_calls.names import check_name, first_word, id_pattern, make_id
 from grammars.tool_calls.pattern import Hole
 from grammars.tool_calls.protocol import Quote, SchemaNode
 from grammars.tool_calls.reader import Reader
@@ -31,10 +29,10 @@ from grammars.tools.parameters import arguments_object
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, seq
 from grammars.tree.nodes import Pattern as Regex
-from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.report import ReportRow
 from grammars.values.tool import Call, Tool
+from grammars.values.watchers import CallStep
 
 __all__ = ["ParameterList"]
 

@@ -6,9 +6,10 @@ that a format writes around it (``\\n</parameter>\\n``) makes it no other marker
 
 from __future__ import annotations
 
-from grammars.regular.languages import ALL, ANY, NONE, Regular, cat, inter, neg, surely_empty, text, words
-from grammars.regular.languages import alt as alternatives
-from grammars.regular.syntax.raw_text import ANY_TEXT, raw_node
+from grammars.regular.languages import surely_empty
+from grammars.regular.syntax.write import ANY_TEXT, raw_node
+from grammars.regular.terms import ALL, ANY, NONE, Regular, cat, inter, neg, text, words
+from grammars.regular.terms import alt as alternatives
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Lexeme, Node, Text, Until, seq
 

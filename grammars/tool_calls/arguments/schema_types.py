@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from grammars.regular.languages import ALL, ANY, Regular, alt, inter, rep, words
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
+from grammars.regular.terms import ALL, ANY, Regular, alt, inter, rep, words
 from grammars.values.json_pointer import unescaped
 
 __all__ = ["ALL_TYPES", "is_whole", "part", "resolve", "strings", "type_of", "types"]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Protocol
 
-from grammars.regular.languages import ALL, MAX_CODE_POINT, NONE, Regular, chars, inter, matches, neg, rep, words
+from grammars.regular.terms import ALL, MAX_CODE_POINT, NONE, Regular, chars, inter, matches, neg, rep, words
 from grammars.tool_calls.arguments.parameter import Parameter
 from grammars.tool_calls.arguments.raw_text import bare, contains_end, is_writable, text_until, without_end
 from grammars.tool_calls.arguments.schema_types import type_of
@@ -35,6 +35,7 @@ __all__ = [
     "json_string",
     "json_text",
     "marked",
+    "read_text",
 ]
 
 _STRING = frozenset({"string"})
@@ -174,7 +175,7 @@ class RawValues:
         if not parameter.types <= _STRING:
             yield from _read_whole(reader, parameter, end)
             return
-        yield from _read_text(reader, end)
+        yield from read_text(reader, end)
 
 
 def one_of(options: Iterable[Node], parameter: Parameter) -> Node:
@@ -228,7 +229,7 @@ class DelimitedValues(RawValues):
         if (yield from reader.try_literal(marked(reader, self.opening))):
             closing = marked(reader, self.closing)
             is_text = "string" in parameter.types  # without masks other values stand there as well
-            yield from _read_text(reader, closing) if is_text else _read_whole(reader, parameter, closing)
+            yield from read_text(reader, closing) if is_text else _read_whole(reader, parameter, closing)
             yield from reader.literal(end)
         elif self.plain == NONE:
             yield from JsonValues(self.words).read(reader, parameter, end)
@@ -242,7 +243,7 @@ def marked(reader: Reader, text: str) -> str:
     return markers.marked(text) if isinstance(markers, Markers) else text
 
 
-def _read_text(reader: Reader, end: str) -> ReadStep:
+def read_text(reader: Reader, end: str) -> ReadStep:
     """Read text up to and including ``end`` and emit it as a JSON string while it arrives."""
     reader.arguments('"')
     delimiter = ""

@@ -16,10 +16,9 @@ from grammars.tool_calls.pattern import CallPattern, Hole, parse_pattern, patter
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import Anchor, Format, Option, ToolCallFormat
 from special_tokens import SpecialTokens
-from special_tokens.errors import ModelError
-from special_tokens.spare import anchor_tokens
+from special_tokens.errors import ModelError, TokenizerError, shown
 
-__all__ = ["anchored", "with_anchors"]
+__all__ = ["anchor_tokens", "anchored", "with_anchors"]
 
 #: The tag that closes something, with white space before it: ``</name>``, else markers on one line.
 _OFF = "leave anchors off"
@@ -83,3 +82,42 @@ def _anchor(token: str, pattern: CallPattern, after: CallPattern) -> Anchor:
 def _closing(anchor: Anchor, after: CallPattern) -> str:
     """The anchor with the text that follows its tag."""
     return str(after[0]).replace(anchor.closes, anchor.token, 1)
+
+
+_PAD = re.compile(r"(?i)pad")
+_SPARE = re.compile(r"(?i)unused|reserved|extra|placeholder|special_\d|spare")
+
+
+def _spare_tokens(tokens: SpecialTokens) -> tuple[str, ...]:
+    """Return the texts of all markers, by id, other than ends, roles, named tokens and those in the template."""
+    used = {end.text for end in tokens.ends} | {marker.text for marker in tokens.roles.values()}
+    used |= set(tokens.facts.named.values())
+    template = tokens.facts.chat_template
+    texts = (token.text for token in tokens.added.values() if token.is_marker)
+    return tuple(text for text in texts if text not in used and text not in template)
+
+
+def anchor_tokens(tokens: SpecialTokens, given: bool | Sequence[int | str] = True) -> tuple[str, str]:
+    """Return two spare tokens: the first closes a call, the second an argument.
+
+    ``given`` are their ids or texts; True takes the last two pads by id, else the last two reserved tokens.  Raises
+    `TokenizerError` where the vocabulary has no such pair, or for tokens that are not spare.
+    """
+    free = _spare_tokens(tokens)
+    if given is True:
+        for looks in (_PAD, _SPARE):
+            candidates = [text for text in free if looks.search(text)]
+            if len(candidates) >= 2:
+                return candidates[-2], candidates[-1]
+        raise TokenizerError("the vocabulary has no two spare tokens", place="anchors", hint="leave anchors off")
+    if not isinstance(given, list | tuple) or len(given) != 2 or given[0] == given[1]:
+        raise TokenizerError(f"{shown(given)} is not possible", place="anchors", expected="True, or two tokens")
+    texts = [tokens.added[token].text if isinstance(token, int) and token in tokens.added else token for token in given]
+    for text in texts:
+        if text not in free:
+            raise TokenizerError(
+                f"{shown(text)} is not a spare token",
+                place="anchors",
+                expected="the id or text of a marker that is not an end, not a role and not in the chat template",
+            )
+    return str(texts[0]), str(texts[1])

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from grammars.tool_calls.arguments.argument_order import arrange
-from grammars.tool_calls.arguments.parameter import Parameter
+from grammars.tool_calls.arguments.parameter import Parameter, arrange
 from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.arguments.schema_types import ALL_TYPES, resolve, type_of
 from grammars.tool_calls.arguments.values import (
@@ -23,6 +22,7 @@ from grammars.tool_calls.arguments.values import (
     json_text,
     marked,
     one_of,
+    read_text,
 )
 from grammars.tool_calls.json_reader import read_key, read_value
 from grammars.tool_calls.names import check_name
@@ -32,10 +32,10 @@ from grammars.tool_calls.reader import Reader, ReadStep
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import EMPTY, Group, Node, Ref, RuleDef, Text, alt, opt, repeat, seq
 from grammars.tree.nodes import Pattern as Regex
-from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.tool import Tool
+from grammars.values.watchers import CallStep
 from special_tokens.errors import ToolError, shown
 
 __all__ = ["Gemma"]
@@ -107,7 +107,7 @@ class _GemmaValues:
         quote = marked(reader, self.quote)
         yield from reader.space()
         if (yield from reader.exactly(quote)):
-            yield from _stream_string(reader, quote)
+            yield from read_text(reader, quote)
         elif (yield from reader.exactly("{")):
             yield from self._read_object(reader, parameter, end)
         elif (yield from reader.exactly("[")):
@@ -149,15 +149,6 @@ class _GemmaValues:
 
 
 _ANY = Parameter("", True, {})
-
-
-def _stream_string(reader: Reader, quote: str) -> ReadStep:
-    reader.arguments('"')
-    delimiter = ""
-    while not delimiter:
-        text, delimiter = yield from reader.pieces_until(quote)
-        reader.arguments(json_string(text)[1:-1])
-    reader.arguments('"')
 
 
 def _relaxed(parameter: Parameter, seen: set[int]) -> Iterator[ReportRow]:

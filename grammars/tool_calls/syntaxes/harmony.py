@@ -17,9 +17,9 @@ from grammars.tool_calls.value_table import ValueTable, lead_texts
 from grammars.tools.parameters import arguments_schema, arguments_text, pointer
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, alt, seq
-from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
+from grammars.values.watchers import CallStep
 from special_tokens.errors import ToolError, shown
 
 __all__ = ["Harmony"]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import read_key, read_value, stream_value
+from grammars.tool_calls.names import id_pattern, make_id
 from grammars.tool_calls.pattern import Hole, escape_literal, fill, parse_pattern
 from grammars.tool_calls.protocol import Quote, SchemaNode
 from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
@@ -27,9 +27,9 @@ from grammars.tools.parameters import arguments_schema, arguments_text, ordered,
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, alt, seq
 from grammars.tree.nodes import Pattern as Regex
-from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
+from grammars.values.watchers import CallStep
 from special_tokens.errors import ModelError
 
 __all__ = ["JsonSyntax"]

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from grammars.tool_calls.ids import id_pattern, make_id
 from grammars.tool_calls.json_reader import stream_value
-from grammars.tool_calls.names import check_name
+from grammars.tool_calls.names import check_name, id_pattern, make_id
 from grammars.tool_calls.pattern import CallPattern, Hole, fill, parse_pattern, pattern_text
 from grammars.tool_calls.protocol import Quote, SchemaNode
 from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
@@ -21,9 +20,9 @@ from grammars.tools.parameters import arguments_schema, arguments_text, ordered,
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, Rule, Text, seq
 from grammars.tree.nodes import Pattern as Regex
-from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
+from grammars.values.watchers import CallStep
 
 __all__ = ["NameThenJson"]
 
@@ -45,7 +44,8 @@ class NameThenJson:
     def triggers(self, form: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
         if (form.section_start + form.call_start).strip():
             return (opening_marker(form),)
-        return tuple(fill(_until_arguments(form), _values(form, tool.name, 0)) for tool in tools)
+        begun = pattern_text(until(parse_pattern(form.option("call", _DEFAULT)), "arguments"))
+        return tuple(fill(begun, _values(form, tool.name, 0)) for tool in tools)
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         pattern = parse_pattern(form.option("call", _DEFAULT))
@@ -89,10 +89,6 @@ def _follower(pattern: CallPattern, at: int) -> str:
     """The text that ends the hole at ``at``: the literal after it, or the bracket that opens the arguments."""
     after = pattern[at + 1] if at + 1 < len(pattern) else ""
     return "{" if after == Hole("arguments") else after if isinstance(after, str) else ""
-
-
-def _until_arguments(form: ToolCallFormat) -> str:
-    return pattern_text(until(parse_pattern(form.option("call", _DEFAULT)), "arguments"))
 
 
 class _NameReader(SectionReader):

@@ -15,8 +15,8 @@ from collections.abc import Generator, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any
 
-from grammars.regular.languages import ALL
-from grammars.regular.syntax.raw_text import raw_node
+from grammars.regular.syntax.write import raw_node
+from grammars.regular.terms import ALL
 from grammars.tool_calls.arguments.parameter import Parameter, signature
 from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.arguments.values import JsonValues, LiteralWords, ValueCoding, json_string, json_text
@@ -28,10 +28,10 @@ from grammars.tool_calls.value_table import until
 from grammars.tools.parameters import arguments_object
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import And, Lexeme, Node, Pattern, alt, seq
-from grammars.values.call_values import CallStep
 from grammars.values.format import ToolCallFormat
 from grammars.values.spelling import Spelling
 from grammars.values.tool import Call, Tool
+from grammars.values.watchers import CallStep
 from special_tokens.errors import ToolError, shown
 
 __all__ = ["Pythonic"]

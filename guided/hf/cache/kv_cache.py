@@ -11,14 +11,13 @@ from typing import Any
 
 import torch
 
-from guided.hf.cache.attention_masks import attention_masks
 from guided.hf.cache.head_input import head_input, last_columns
 from guided.hf.cache.row_layers import Columns, RowCache
 from guided.hf.cache.step_kv import CACHE_NAMES, cache_of
 from guided.hf.masks.transfer import on_device
 from special_tokens.errors import ModelError
 
-__all__ = ["AppendKV", "KVCache", "RowKV", "TakenRow"]
+__all__ = ["AppendKV", "KVCache", "RowKV", "TakenRow", "attention_masks"]
 
 
 @dataclass(frozen=True)
@@ -312,3 +311,33 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
         yield from _tensors(list(value.values()))
     elif hasattr(value, "__dict__"):
         yield from _tensors(vars(value))
+
+
+def attention_masks(config: Any, positions: torch.Tensor, columns: int, dtype: torch.dtype) -> Any:
+    """Return the ``attention_mask`` of rows of unlike lengths: one ``[rows, 1, queries, columns]``, or a dict of them.
+
+    Row ``r`` stores its token ``i`` in column ``i``; ``positions`` int64 ``[rows, queries]`` holds the position of each
+    query.  The mask is bool for SDPA, which takes bool as "attend"; other implementations add it to the scores and get
+    floats of ``dtype``.  A model whose config has ``layer_types`` takes a dict with one mask for each type.
+    """
+    text = config.get_text_config(decoder=True)
+    at, column = positions[:, None, :, None], torch.arange(columns, device=positions.device)
+    causal = column <= at  # padding has position 0: it attends to the first column, so that its softmax has a value
+
+    def mask(kind: str) -> torch.Tensor:
+        allowed = causal
+        if "sliding" in kind:
+            allowed = causal & (column > at - text.sliding_window)
+        elif "chunked" in kind:
+            size = text.attention_chunk_size
+            allowed = causal & (column // size == at // size)
+        if text._attn_implementation == "sdpa":
+            return allowed
+        hidden = torch.finfo(dtype).min
+        return torch.zeros(allowed.shape, dtype=dtype, device=allowed.device).masked_fill(~allowed, hidden)
+
+    if getattr(text, "layer_types", None) is not None:
+        return {kind: mask(kind) for kind in set(text.layer_types)}
+    if getattr(text, "sliding_window", None) is not None:
+        return mask("sliding")
+    return mask("chunked" if getattr(text, "attention_chunk_size", None) is not None else "full")

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from guided.hf.cache.kv_cache import KVCache, RowKV
-from guided.hf.cache.packed_attention import NAME
-from guided.hf.cache.packed_kv import PackedKV
+from guided.hf.cache.packed_kv import NAME, PackedKV
 from guided.hf.cache.self_test import CacheTrial, attention_of, short_error
 from special_tokens.errors import ModelError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from grammars.plan.plan import Plan, RowPlan, Stops
 from guided.engine.engine import Engine
 from guided.hf.generate.hooks import GuidanceCriteria, GuidanceProcessor, OneSession, SessionPerThread
 from guided.hf.generate.inputs import Inputs, check_rows
-from guided.hf.generate.padding import end_cut_rows
 from guided.hf.generate.session import Session
 from guided.hf.model.conflicts import warn_of_conflicts
 from guided.hf.model.context import ModelContext
@@ -23,7 +22,8 @@ from guided.output.message import Message
 from guided.rows.answer import read_answer
 from guided.rows.beams import Row
 from guided.rows.making import make_row
-from guided.rows.sequence import OnError, check_on_error
+from guided.rows.sequence import OnError, RowSequence, check_on_error
+from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin, begin_of
 from guided.state.state import GuidanceState
 from guided.stops.request import check_stops
@@ -159,7 +159,7 @@ def read_messages(context: ModelContext, output: Any, inputs: Inputs, plans: Seq
     rows: list[Row | None] = [None] * num_rows
     if inputs.session is not None:
         rows = inputs.session.rows_at(generated)
-        end_cut_rows(context, rows, generated)
+        _end_cut_rows(context, rows, generated)
     messages: list[Message] = []
     for r, (row, tokens) in enumerate(zip(rows, generated, strict=True)):
         p = r // expand
@@ -213,3 +213,47 @@ def _sequences(output: Any) -> torch.Tensor:
             expected="what model.generate returned; generate_batch and pipelines take no part in this",
         )
     return sequences
+
+
+def _end_cut_rows(context: ModelContext, rows: list[Row | None], generated: list[list[int]]) -> None:
+    """Remove the padding from ``generated``, the tokens of each row, and the error that it caused in ``rows``.
+
+    ``generate`` pads rows that end before others with one id, and says neither which id nor why a row ended.  If
+    guidance ended the row, nothing after its end is read.  If the call ended it, by a stop string or criterion of its
+    own, its grammar refuses the padding, like a token that was chosen against the mask, and a row without a grammar
+    reads it as text.  Neither is a failure of the row, and the padding is not part of its answer.
+    Both lists are changed in place.  Errors of tokens that were chosen against the mask stay.
+    """
+    config = context.model.generation_config
+    # without a pad token ``generate`` takes the first end
+    pad_ids = eos_ids(getattr(config, "pad_token_id", None)) or eos_ids(getattr(config, "eos_token_id", None))
+    pads = {context.pad_id, *pad_ids[:1]}
+    for r, row in enumerate(rows):
+        if isinstance(row, RowSequence):
+            tail = generated[r][row.num_tokens :]
+            # One that only the call names: twice after a row.  Without guidance, text may repeat as well.
+            is_named = len(tail) > 1 and (row.on_error == "end" or tail[0] in context.tokens.marker_ids)
+            ended = row.before_padding(generated[r], pads.union(tail) if is_named else pads)
+            if ended is not None:
+                rows[r], generated[r] = ended, generated[r][: ended.num_tokens]
+        elif len(rows) > 1:  # a row that is alone is not filled
+            generated[r] = _unfilled(context, row, generated[r], pads)
+
+
+def _unfilled(
+    context: ModelContext, row: UnguidedSequence | None, tokens: list[int], pads: Collection[int]
+) -> list[int]:
+    """Return the tokens of a row without a grammar, without padding.
+
+    End tokens, ordinary text and stops of the row are kept, because the row may have written them.
+    """
+    pad = tokens[-1] if tokens else -1
+    if pad not in pads or pad not in context.tokens.marker_ids or pad in context.tokens.end_ids:
+        return tokens
+    stops = row.stops.stops if row is not None else Stops()
+    if pad in stops.ids or (pad in context.tokens.added and context.tokens.added[pad].text in stops.strings):
+        return tokens
+    size = len(tokens)
+    while size and tokens[size - 1] == pad:
+        size -= 1
+    return tokens[:size]

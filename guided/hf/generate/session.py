@@ -15,12 +15,10 @@ import torch
 
 from guided.bitmask import from_ids, num_words
 from guided.engine.engine import Engine
-from guided.hf.generate.new_call import Shown, at_once, is_new_call
-from guided.hf.generate.prompts import Ids, Prompts
+from guided.hf.generate.new_call import Ids, Prompts, Shown, at_once, is_new_call
 from guided.hf.masks.accelerator import OVERRIDDEN, RESCUED, TOKEN, UNSOUND, DeviceLink, Seen
-from guided.hf.masks.apply import RowMask
+from guided.hf.masks.apply import RowMask, not_numbers
 from guided.hf.masks.cpu import HostLink
-from guided.hf.masks.logits_check import not_numbers
 from guided.rows.alone import attempt
 from guided.rows.beams import BeamTracker, Row
 from guided.rows.sequence import RowSequence

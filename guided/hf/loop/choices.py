@@ -12,8 +12,8 @@ from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
 from guided.hf.cache.kv_cache import RowKV
 from guided.hf.cache.self_test import abilities_of
-from guided.hf.loop.settings import context_size
-from guided.hf.masks.logits_check import not_numbers
+from guided.hf.loop.sampling import context_size
+from guided.hf.masks.apply import not_numbers
 from guided.hf.model.context import ModelContext
 from guided.landing.options import token_limit
 from guided.sampling import ChoiceProbability

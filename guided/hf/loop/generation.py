@@ -15,19 +15,17 @@ import torch
 
 from grammars.plan.plan import Plan, RowPlan
 from guided.hf.cache.kv_cache import AppendKV, KVCache
+from guided.hf.cache.prefix_pool import Reuse
 from guided.hf.cache.self_test import abilities_of
 from guided.hf.cache.step_kv import StepKV
-from guided.hf.drafts.choose import drafts_of
-from guided.hf.drafts.drafts import Drafts
+from guided.hf.drafts.drafts import Drafts, drafts_of
 from guided.hf.drafts.settings import DraftSettings, say_once
 from guided.hf.generate.inputs import Inputs
-from guided.hf.hidden.last_states import LastStates
-from guided.hf.hidden.messages import with_last_states
+from guided.hf.hidden.messages import LastStates, with_last_states
 from guided.hf.hidden.settings import HiddenStates
 from guided.hf.loop.loop_row import LoopRow
 from guided.hf.loop.prepare import Prepared, own_loop, prepare
 from guided.hf.loop.recorder import Recorder
-from guided.hf.loop.reuse import Reuse
 from guided.hf.loop.row_loop import RowLoop, Step
 from guided.hf.loop.sampling import RowSampler
 from guided.hf.model.conflicts import warn_of_conflicts

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from guided.hf.cache.prefix_pool import Reuse
 from guided.hf.drafts.draft import Draft
 from guided.hf.drafts.drafts import Drafts
-from guided.hf.hidden.last_states import LastStates
+from guided.hf.hidden.messages import LastStates
 from guided.hf.loop.recorder import Recorder
-from guided.hf.loop.reuse import Reuse
 from guided.hf.loop.sampling import RowSampler
 from guided.rows.answer import RowAnswer
 

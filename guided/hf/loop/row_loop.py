@@ -24,7 +24,7 @@ from guided.hf.loop.loop_row import LoopRow
 from guided.hf.loop.places import Places
 from guided.hf.loop.row_masks import RowMasks
 from guided.hf.loop.sampling import adjust, choose
-from guided.hf.masks.logits_check import not_numbers
+from guided.hf.masks.apply import not_numbers
 from guided.hf.masks.transfer import on_device
 from guided.rows.alone import attempt, together
 

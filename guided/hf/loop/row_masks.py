@@ -9,9 +9,8 @@ import torch
 from guided.bitmask import num_words
 from guided.engine.engine import Engine
 from guided.hf.masks.accelerator import OVERRIDDEN, RESCUED, UNSOUND, DeviceLink
-from guided.hf.masks.apply import RowMask
+from guided.hf.masks.apply import RowMask, not_numbers
 from guided.hf.masks.cpu import HostLink
-from guided.hf.masks.logits_check import not_numbers
 from guided.rows.answer import RowAnswer
 from guided.rows.sequence import RowSequence
 

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 
 from guided.state.mask import Words
-from special_tokens.errors import ModelError
+from special_tokens.errors import GuidanceError, ModelError
 
-__all__ = ["RESCUE", "RowMask", "Words", "apply_masks", "bool_mask", "lowest", "rescue_row"]
+__all__ = ["RESCUE", "RowMask", "Words", "apply_masks", "bool_mask", "lowest", "not_numbers", "rescue_row"]
 
 
 #: The score of a legal token that other processors forbade: so low that beam search prefers rows in which they forbade
@@ -102,3 +102,12 @@ def bool_mask(words: Words, width: int) -> torch.Tensor:
     if len(bits) < width:
         bits = np.pad(bits, (0, width - len(bits)))
     return torch.from_numpy(bits[:width].view(np.bool_))
+
+
+def not_numbers(place: str) -> GuidanceError:
+    """Return the error for the row or option at ``place``."""
+    return GuidanceError(
+        "the model's logits are not numbers (NaN or all infinite)",
+        place=place,
+        hint="load the model in float32 or bfloat16, and check its weights",
+    )

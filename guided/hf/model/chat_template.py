@@ -11,8 +11,7 @@ from jinja2 import TemplateError as JinjaError
 from jinja2.exceptions import SecurityError
 
 from grammars.plan.plan import Plan
-from grammars.prompt.anchored import put_anchors, tags_of
-from grammars.prompt.escape import escape_special_tokens, segments
+from grammars.prompt.escape import escape_special_tokens, put_anchors, segments, tags_of
 from grammars.prompt.messages import messages_for, template_arguments
 from grammars.values.format import Anchor, Format
 from guided.hf.model.renderers import mutable_renderer
@@ -20,7 +19,7 @@ from guided.output.message import Message
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError, TemplateError
 
-__all__ = ["encode", "messages_of", "prompt_text", "render", "render_chat", "token_ids"]
+__all__ = ["encode", "messages_of", "prompt_text", "render", "token_ids"]
 
 #: A tokenizer of transformers keeps the options of a call in itself: other threads would read with them.
 _one_at_a_time = threading.Lock()
@@ -80,23 +79,6 @@ def _as_mapping(message: Any) -> Any:
     return message if dump is None else dump(exclude_none=True)
 
 
-def render_chat(
-    tokenizer: Any,
-    messages: Sequence[Mapping[str, Any]],
-    format: Format,
-    plan: Plan | None,
-    tokens: SpecialTokens,
-    system_text: str = "",
-) -> list[int]:
-    """Return the token ids of the prompt, generation prompt included.
-
-    Messages are converted to the form that the template expects; message text that spells a special token is encoded
-    as ordinary text.  ``system_text`` comes at the end of the system message.
-    """
-    anchors = format.tool_calls.anchors if format.tool_calls is not None else ()
-    return encode(tokenizer, prompt_text(tokenizer, messages, format, plan, tokens, system_text), tokens, anchors)
-
-
 def prompt_text(
     tokenizer: Any,
     messages: Sequence[Mapping[str, Any]],
@@ -105,7 +87,10 @@ def prompt_text(
     tokens: SpecialTokens,
     system_text: str = "",
 ) -> str:
-    """Return the prompt as the template writes it, with the spellings of special tokens in clients' text escaped."""
+    """Return the prompt as the template writes it, with the spellings of special tokens in clients' text escaped.
+
+    Messages are converted to the form that the template expects.
+    """
     tools = plan.tools if plan is not None else ()
     kwargs = template_arguments(format, tools)
     if plan is not None:

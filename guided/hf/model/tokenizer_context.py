@@ -15,7 +15,7 @@ from grammars.prompt.describe import describe_plan
 from grammars.tree.markers import Markers
 from grammars.values.format import Format
 from guided.engine.engine import Engine
-from guided.hf.model.chat_template import messages_of, render_chat
+from guided.hf.model.chat_template import encode, messages_of, prompt_text
 from guided.hf.model.tokenizer import facts_of, tokenizer_json
 from guided.hf.model.wire_format import format_of
 from guided.state.entry import FRESH, Begin, begin_of
@@ -86,9 +86,12 @@ class TokenizerContext:
     def prompt_ids(self, messages: Sequence[Mapping[str, Any]], plan: Plan | None, system_text: str = "") -> list[int]:
         """Return the token ids of the prompt that shows ``messages`` under ``plan``, generation prompt included.
 
-        ``system_text`` comes at the end of the system message.
+        ``system_text`` comes at the end of the system message.  Message text that spells a special token is encoded as
+        ordinary text.
         """
-        return render_chat(self.tokenizer, messages, self.format, plan, self.tokens, system_text)
+        text = prompt_text(self.tokenizer, messages, self.format, plan, self.tokens, system_text)
+        form = self.format.tool_calls
+        return encode(self.tokenizer, text, self.tokens, form.anchors if form is not None else ())
 
     def bound(self, prompt_ids: Sequence[int], row: RowPlan) -> BoundPrompt:
         """Return token ids of a prompt, bound to its row's plan; raises `RequestError` without any."""

@@ -10,7 +10,7 @@ from opentelemetry.trace import ProxyTracerProvider, SpanKind, Status, StatusCod
 
 import guided
 from guided.hf.completing import CompletionRun
-from guided.serve.observing.record import RequestRecord
+from guided.serve.observing.records import RequestRecord
 
 __all__ = ["Spans", "export_spans"]
 

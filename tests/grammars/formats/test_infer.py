@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from grammars.compose.compose import Parts, compose
-from grammars.formats.format_data import format_from_data, format_of_family
-from grammars.formats.infer import DESCRIBED_CALLS, Inference, infer
+from grammars.formats.infer import DESCRIBED_CALLS, Inference, format_from_data, format_of_family, infer
 from grammars.prompt.messages import messages_for
 from grammars.values.format import Format
 from grammars.values.tool import Call

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from grammars.json_schema.build import build
 from grammars.json_schema.document.string_formats import FORMATS
-from grammars.regular.languages import matches
+from grammars.regular.terms import matches
 from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter
 
 from grammars.python_types.adapter import schema_of_type
-from grammars.regular.languages import matches
 from grammars.regular.syntax import ecma
+from grammars.regular.terms import matches
 from guided.engine.engine import Engine
 from tests.grammars.regular.syntax.test_ecma import patterns
 from tests.judges.plans import accepts, plan_of

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.regular.compact import CompactAlphabet
-from grammars.regular.languages import MAX_CODE_POINT, chars, matches, text
 from grammars.regular.syntax.rust import language
+from grammars.regular.terms import MAX_CODE_POINT, chars, matches, text
 
 PATTERNS = (
     r"\w+",

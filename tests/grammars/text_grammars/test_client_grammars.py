@@ -16,9 +16,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from grammars.limits.work import WORK, Work
-from grammars.regular.languages import UNKNOWN, matches, shortest
+from grammars.regular.languages import UNKNOWN, shortest
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import NotTranslated, language
+from grammars.regular.terms import matches
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
 from grammars.text_grammars.lark.check import check
 from grammars.text_grammars.lark.common_terminals import COMMON

@@ -7,8 +7,8 @@ import itertools
 import lark
 import pytest
 
-from grammars.regular.languages import matches
 from grammars.regular.syntax.rust import language
+from grammars.regular.terms import matches
 from grammars.text_grammars.lark.common_terminals import COMMON
 from tests.grammars.text_grammars.test_client_grammars import accepts
 

@@ -21,8 +21,8 @@ from pydantic import Field
 from typing_extensions import Doc, TypedDict
 
 from grammars.plan.wire import decode_plan, encode_plan
-from grammars.tools.docstrings import read_docstring
 from grammars.tools.normalise import normal_tools
+from grammars.tools.python_tools import read_docstring
 from grammars.values.tool import Tool
 from guided.engine.engine import Engine
 from special_tokens.errors import SchemaError, ToolError

@@ -24,7 +24,7 @@ from guided.engine.matcher import RecoveringMatcher
 from guided.hf.drafts.assistant import AssistantDrafts
 from guided.hf.drafts.draft import DraftTrial
 from guided.hf.drafts.lookup import PromptLookup
-from guided.hf.hidden.last_states import LastStates
+from guided.hf.hidden.messages import LastStates
 from guided.hf.loop.recorder import Recorder
 from guided.hf.masks.cpu import HostLink
 from guided.landing.control import LandingControl
@@ -282,7 +282,7 @@ def check_failed(
 @pytest.fixture(autouse=True)
 def quick_assistant(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model itself may be the assistant."""
-    monkeypatch.setattr("guided.hf.drafts.choose.relative_cost", lambda assistant, model: 0.01)
+    monkeypatch.setattr("guided.hf.drafts.drafts.relative_cost", lambda assistant, model: 0.01)
 
 
 @pytest.mark.parametrize("seed", seeds(12, default=1))

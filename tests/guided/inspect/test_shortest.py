@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from grammars.limits.time_limits import time_limits, use_time_limits
+from grammars.limits.deadline import time_limits, use_time_limits
 from grammars.plan.wire import decode_plan, encode_plan
 from grammars.values.constraints import JsonSchema, Lark, Regex
 from guided.engine.engine import Engine

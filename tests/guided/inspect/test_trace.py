@@ -20,7 +20,7 @@ from grammars.reasoning.levels import NATIVE_BUDGETS
 from guided.hf.generate.inputs import checked_inputs
 from guided.inspect.trace import _events, _regions
 from guided.output.message import Message
-from guided.output.trace_records import TokenTrace, Trace, check_trace_file
+from guided.output.trace_records import TokenTrace, Trace, check_writable
 from guided.sampling import Sampling
 from guided.state.entry import FRESH
 from special_tokens.errors import RequestError
@@ -281,14 +281,14 @@ def test_two_thousand_tokens_stay_one_small_page() -> None:
 def test_files_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     trace = Trace((token("x"),), vocab_size=3)
     good = tmp_path / "a.html"
-    assert check_trace_file(good) == good
+    assert check_writable(good, "trace") == good
     assert trace.write(good).read_text(encoding="utf-8") == trace.to_html()
     for path, why in [
         (tmp_path, "it is a folder"),
         (tmp_path / "absent" / "a.html", "there is no folder"),
     ]:
         with pytest.raises(RequestError, match=f"trace: cannot write .*: {why}.*; expected a file name in a folder"):
-            check_trace_file(path)
+            check_writable(path, "trace")
     with pytest.raises(RequestError, match="trace: cannot write"):
         trace.write(tmp_path / "absent" / "a.html")
     with pytest.raises(RequestError, match="trace: cannot write"):

@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 
 import guided
-from grammars.limits.time_limits import time_limits, use_time_limits
+from grammars.limits.deadline import time_limits, use_time_limits
 from grammars.plan.plan import Plan, RegionName
 from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
@@ -278,7 +278,7 @@ def test_what_was_learned_of_bytes_at_one_place_is_not_believed_at_another(engin
 def test_answers_of_another_process_are_the_same(engine: Engine) -> None:
     script = (
         "import json; from tests.conftest import PATIENT, small_engine\n"
-        "from grammars.limits.time_limits import use_time_limits\n"
+        "from grammars.limits.deadline import use_time_limits\n"
         "from tests.guided.landing.test_control import FEW, landed_answers\n"
         "with use_time_limits(PATIENT):\n"
         "    engine = small_engine()\n"

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import guided
-from grammars.limits.time_limits import time_limits, use_time_limits
+from grammars.limits.deadline import time_limits, use_time_limits
 from grammars.plan.plan import Plan
 from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids

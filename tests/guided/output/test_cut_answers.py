@@ -15,11 +15,10 @@ from grammars.formats.check import TYPED_TOOLS
 from grammars.formats.infer import Inference
 from grammars.plan.plan import Plan
 from grammars.values.format import Ends, Format, ToolCallFormat
-from guided.engine.byte_tokenizer import byte_tokenizer
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.hf.model.wire_format import inference_of_template
-from guided.inspect.format_check import engine_for
+from guided.inspect.format_check import byte_tokenizer, engine_for
 from guided.output.message import Message, Usage
 from guided.output.message_builder import MessageBuilder
 from guided.output.parser import ContentDelta, OutputParser, UnfinishedMarkup

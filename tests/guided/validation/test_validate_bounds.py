@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from grammars.limits.time_limits import time_limits, use_time_limits
+from grammars.limits.deadline import time_limits, use_time_limits
 from grammars.values.constraints import JsonSchema
 from guided.engine.counters import Guidance
 from guided.engine.engine import Engine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -47,8 +48,9 @@ def judge(schema: Any, value: Any, *, documents: Mapping[str, Any] | None = None
 def _violations(schema: Any, value: Any, documents: Mapping[str, Any]) -> list[str]:
     dialect = dialect_of(schema)
     schema, others = readable(schema, documents, as_we_do=False)
+    others = {uri: _without_angles(other) for uri, other in others.items()}
     validator = getattr(jsonschema_rs, _KINDS[dialect.order])(
-        schema,
+        _without_angles(schema),
         validate_formats=True,
         retriever=lambda uri: REGISTRY[uri.removesuffix("#")].contents,
         registry=jsonschema_rs.Registry(list(others.items())) if others else None,
@@ -56,3 +58,21 @@ def _violations(schema: Any, value: Any, documents: Mapping[str, Any]) -> list[s
     )
     errors = islice(validator.iter_errors(value), _MOST)
     return [f"{pointer_of(list(error.instance_path)) or 'the value'}: {error.message[:300]}" for error in errors]
+
+
+def _without_angles(schema: Any, key: str = "") -> Any:
+    r"""Return what ``key`` holds, with ``<`` for ``\<`` in patterns: to Rust, not to ECMA, a word boundary."""
+    if key in ("const", "enum", "default", "example", "examples"):
+        return schema
+    if isinstance(schema, str):
+        return _angles(schema) if key == "pattern" else schema
+    if isinstance(schema, list):
+        return [_without_angles(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    names = _angles if key == "patternProperties" else str
+    return {names(name): _without_angles(below, name) for name, below in schema.items()}
+
+
+def _angles(pattern: str) -> str:
+    return re.sub(r"(?s)\\([<>])|\\.", lambda match: match[1] or match[0], pattern)

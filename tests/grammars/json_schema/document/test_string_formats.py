@@ -17,8 +17,8 @@ import jsonschema
 import pytest
 
 from grammars.json_schema.document.string_formats import FORMATS
-from grammars.regular.languages import matches
 from grammars.regular.syntax.ecma import language
+from grammars.regular.terms import matches
 from special_tokens.errors import GuidedError
 from tests.cases import seeds
 from tests.guided.validation.validators import judge as verdicts

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from grammars.json_schema.build import Outcome, build
-from grammars.regular.languages import matches
 from grammars.regular.syntax.case_folding import _classes, case_folded
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
+from grammars.regular.terms import matches
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import unexcused

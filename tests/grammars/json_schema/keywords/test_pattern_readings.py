@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from grammars.json_schema.build import Outcome, build
 from grammars.regular.finite import finite_words
-from grammars.regular.languages import chars, inter, neg, rep
 from grammars.regular.syntax.ecma import language
+from grammars.regular.terms import chars, inter, neg, rep
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import unexcused, violated

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from grammars.regular.languages import matches
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
+from grammars.regular.terms import matches
 
 # Without the empty string, where Python finds no ``\B`` and ECMA-262 does.
 WORDS = ["".join(letters) for size in range(1, 5) for letters in product("ab ", repeat=size)]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grammars.regular.languages import matches
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.python import language
+from grammars.regular.terms import matches
 from tests.grammars.regular.syntax.test_ecma import GROUPS, patterns
 
 NUM_PATTERNS = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 200

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import guided
-from grammars.regular.languages import matches
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import NotTranslated, language
+from grammars.regular.terms import matches
 from guided.engine.engine import Engine
 from special_tokens.errors import GrammarError
 from tests.judges.plans import accepts, plan_of

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammars.tool_calls.syntaxes.anchors import anchored, with_anchors
+from grammars.tool_calls.syntaxes.anchors import anchor_tokens, anchored, with_anchors
 from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import Anchor
 from grammars.values.tool import Call, Tool
@@ -19,7 +19,6 @@ from guided.hf.generate.call import read_messages
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, TokenizerError
-from special_tokens.spare import anchor_tokens
 from tests.cases import costly
 from tests.conftest import small_engine
 from tests.grammars.tool_calls.test_round_trip import CHECKED

@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from guided.hf.cache.attention_masks import attention_masks
+from guided.hf.cache.kv_cache import attention_masks
 from guided.hf.cache.self_test import Abilities, _largest, abilities_of
 from tests.made_up.models import ARCHITECTURES, with_attention
 

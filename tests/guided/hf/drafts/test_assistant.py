@@ -33,8 +33,8 @@ def small(tiny_guide: Any) -> Any:
 @pytest.fixture(autouse=True)
 def free_forwards(monkeypatch: Any) -> None:
     """However many columns a forward has, it costs the same, and one of the assistant next to nothing."""
-    monkeypatch.setattr("guided.hf.drafts.choose.measured_cost", lambda model: lambda columns: 1.0)
-    monkeypatch.setattr("guided.hf.drafts.choose.relative_cost", lambda assistant, model: 1e-9)
+    monkeypatch.setattr("guided.hf.drafts.drafts.measured_cost", lambda model: lambda columns: 1.0)
+    monkeypatch.setattr("guided.hf.drafts.drafts.relative_cost", lambda assistant, model: 1e-9)
 
 
 @pytest.mark.parametrize("seed", seeds(60, default=10))
@@ -203,7 +203,7 @@ def test_the_assistant_goes_on_as_long_as_its_forward_pays(
 
     monkeypatch.setattr(AssistantDrafts, "_guess", likely)
     monkeypatch.setattr(AssistantDrafts, "propose", counted)
-    monkeypatch.setattr("guided.hf.drafts.choose.relative_cost", lambda assistant, model: share)
+    monkeypatch.setattr("guided.hf.drafts.drafts.relative_cost", lambda assistant, model: share)
     options = {"sampling": guided.Sampling(temperature=0), "max_tokens": 60}
     tiny_guide.generate(["tell me a thing"], assistant_model=tiny_guide.model, **options)
     assert max(sizes) == sizes[0] == most
@@ -291,6 +291,6 @@ def test_an_assistant_whose_cache_cannot_be_cropped_writes_no_drafts(tiny_guide:
 
 
 def test_an_assistant_as_slow_as_the_model_writes_no_drafts(tiny_guide: Any, small: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("guided.hf.drafts.choose.relative_cost", lambda assistant, model: 1.0)
+    monkeypatch.setattr("guided.hf.drafts.drafts.relative_cost", lambda assistant, model: 1.0)
     message = tiny_guide.chat("x", max_tokens=4, assistant_model=small)
     assert "no drafts: a forward of the assistant takes as long as one of the model" in message.notes

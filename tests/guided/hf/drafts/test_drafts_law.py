@@ -78,7 +78,7 @@ def tiny_guide(tiny_guide: Any) -> Any:
 @pytest.fixture
 def free_columns(monkeypatch: Any) -> None:
     """However many columns a forward has, it costs the same."""
-    monkeypatch.setattr("guided.hf.drafts.choose.measured_cost", lambda model: lambda columns: 1.0)
+    monkeypatch.setattr("guided.hf.drafts.drafts.measured_cost", lambda model: lambda columns: 1.0)
 
 
 def some_call(guide: Any, rng: random.Random) -> tuple[list[Any], list[Any], dict[str, Any]]:
@@ -116,7 +116,7 @@ def test_guesses_right_or_wrong_change_nothing(tiny_guide: Any, monkeypatch: Any
             return Liar(tiny_guide.context, answers, truth, seed)
 
         with monkeypatch.context() as patch:
-            patch.setattr("guided.hf.drafts.choose.PromptLookup", liar)
+            patch.setattr("guided.hf.drafts.drafts.PromptLookup", liar)
             found = tiny_guide.generate(chats, plans, prompt_lookup_num_tokens=5, **options)
         for one, other in zip(found, judge, strict=True):
             same(one, other, places=1e-6)

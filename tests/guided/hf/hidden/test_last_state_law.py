@@ -63,7 +63,7 @@ def check(guide: Any, message: Message) -> None:
 @pytest.mark.parametrize("seed", seeds(80, default=16))
 def test_the_states_of_any_answer_are_those_of_a_full_forward(tiny_guide: Any, monkeypatch: Any, seed: int) -> None:
     rng = random.Random(7000 + seed)
-    monkeypatch.setattr("guided.hf.drafts.choose.measured_cost", lambda model: lambda columns: 1.0)
+    monkeypatch.setattr("guided.hf.drafts.drafts.measured_cost", lambda model: lambda columns: 1.0)
     chats = [rng.choice(QUOTES) for _ in range(rng.choice([1, 1, 2, 5]))]
     plans = [some_plan(tiny_guide, rng) for _ in chats]
     options: dict[str, Any] = {"max_tokens": rng.choice([1, 5, 30, 70]), "reuse": rng.random() < 0.7}
@@ -226,7 +226,7 @@ def test_kept_rows_are_not_computed_again(tiny_guide: Any) -> None:
 
 def test_long_texts_are_computed_in_pieces(tiny_guide: Any, monkeypatch: Any) -> None:
     """So that no forward makes the logits of all positions."""
-    monkeypatch.setattr("guided.hf.hidden.prefill._MAX_COLUMNS", 4)
+    monkeypatch.setattr("guided.hf.hidden.messages._MAX_COLUMNS", 4)
     message = tiny_guide.chat("x", temperature=0, max_tokens=23)
     right = judged(tiny_guide.model, ids_of(message))
     widths = []

@@ -13,7 +13,7 @@ import transformers
 import guided
 from guided.hf import hidden_states
 from guided.hf.cache.kv_cache import RowKV
-from guided.hf.hidden.self_test import check_hidden_states
+from guided.hf.hidden.settings import check_hidden_states
 from tests.made_up.models import ARCHITECTURES
 
 SMALL = {"vocab_size": 96, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -183,13 +183,13 @@ def test_a_step_has_one_hook_where_states_are_wanted_and_none_elsewhere(tiny_gui
 def test_the_states_of_a_run_take_two_vectors_a_row_whatever_its_length(tiny_guide: Any, monkeypatch: Any) -> None:
     """Between the steps nothing is held of rows that go on."""
     held = []
-    take = guided.hf.hidden.last_states.LastStates.take
+    take = guided.hf.hidden.messages.LastStates.take
 
     def measured(self: Any, *args: Any) -> None:
         take(self, *args)
         held.append(sum(state.untyped_storage().nbytes() for state in self._states.values()))
 
-    monkeypatch.setattr("guided.hf.hidden.last_states.LastStates.take", measured)
+    monkeypatch.setattr("guided.hf.hidden.messages.LastStates.take", measured)
     size = tiny_guide.model.config.hidden_size * 4
     for length in (4, 60):
         held.clear()

@@ -15,8 +15,7 @@ from transformers import MambaConfig, TextStreamer
 from guided.hf.cache.step_kv import StepKV
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.loop.row_loop import RowLoop
-from guided.hf.loop.sampling import choose
-from guided.hf.loop.settings import context_size
+from guided.hf.loop.sampling import choose, context_size
 from guided.landing.options import token_limit
 from guided.sampling import Sampling
 from special_tokens.errors import GuidanceError, ModelError, RequestError

@@ -13,9 +13,10 @@ from transformers import PreTrainedTokenizerFast
 
 from grammars.prompt.escape import escape_special_tokens, segments
 from grammars.values.format import Format, InputNeeds
-from guided.hf.model.chat_template import render_chat, token_ids
+from guided.hf.model.chat_template import token_ids
 from guided.hf.model.renderers import template_renderer
 from guided.hf.model.tokenizer import facts_of
+from guided.hf.model.tokenizer_context import TokenizerContext
 from special_tokens import SpecialTokens
 from tests.made_up.tokenizers import MARKERS, small_tokenizer
 
@@ -32,7 +33,7 @@ def _live(template: str, markers: tuple[str, ...] = MARKERS) -> tuple[Any, Speci
 
 def _markers(tokenizer: Any, tokens: SpecialTokens, messages: list[dict[str, Any]]) -> tuple[list[int], str]:
     """The marker tokens of a prompt in order, and all of its text."""
-    ids = render_chat(tokenizer, messages, NATIVE, None, tokens)
+    ids = TokenizerContext(tokenizer, tokens, NATIVE).prompt_ids(messages, None)
     return [i for i in ids if i in set(tokenizer.added_tokens_decoder)], tokenizer.decode(ids)
 
 
