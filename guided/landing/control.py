@@ -19,7 +19,7 @@ from guided.landing.byte_classes import FREE_TEXT, Classes
 from guided.landing.effort import Effort
 from guided.landing.finder import PathFinder, in_tokens, is_free
 from guided.landing.growth import Growth
-from guided.landing.landing import LandingSearch
+from guided.landing.landing import LandingSearch, canonical_tokens
 from guided.landing.options import LandingOptions
 from guided.landing.path import NOTHING, EndPath
 from guided.state.state import GuidanceState
@@ -274,8 +274,11 @@ class LandingControl:
         leads = state.regions.rests_of_exits(place.position, _MAX_LEADS) if is_call else [()]
         kept = self._finder.kept(cursor, here.path, token, place)
         is_kept = kept is not None and any(tuple(kept.symbols[: len(lead)]) == lead for lead in leads)
-        if kept is not None and is_kept and kept.size <= most:
-            return kept
+        if kept is not None and is_kept:
+            if kept.size <= most:
+                return kept
+            if effort.is_small and len(canonical_tokens(state.engine, kept.symbols)) >= most:
+                return _UNKNOWN
         effort.spend(_COMMIT_COST)
         after = self._finder.after(cursor, token, place._replace(is_refused=False))
         if after is None:

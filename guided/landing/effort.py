@@ -12,24 +12,27 @@ class Effort:
     """The most that searches may take in all: ``places`` tried, and processor time of this thread in seconds.
 
     Places come first, and other work is counted as the number of places that takes its time; time is the last resort.
-    A text that costs more than ``cost`` is useless.  Not thread-safe.
+    A text that costs more than ``cost`` is useless.  With ``is_small`` no other end is sought where a known one is only
+    too long, which near the budget took most of the time and seldom found any.  Not thread-safe.
     """
 
-    __slots__ = ("_until", "cost", "left", "places")
+    __slots__ = ("_until", "cost", "is_small", "left", "places")
 
     def __init__(self, cpu_s: float, places: float = 4_000, cost: float = float("inf")) -> None:
         self.places = places
         self.left: float = places
         self.cost = cost
+        self.is_small = False
         self._until = time.thread_time() + cpu_s
 
     def spend(self, places: float) -> None:
         """Take off ``places``, or the places that take the time of other work."""
         self.left -= places
 
-    def part(self, places: float) -> Effort:
+    def part(self, places: float, *, is_small: bool = False) -> Effort:
         """Take ``places`` places out, for a search that must end at the same time."""
         part = copy(self)
+        part.is_small = is_small
         part.left = min(places, self.left)
         self.left -= part.left
         return part

@@ -105,11 +105,11 @@ class PathFinder:
         matcher, symbols = cursor.matcher, cursor.state.regions.symbols(token)
         new, whole = matcher.to_ids(symbols), path.ids(matcher)
         path_after: EndPath | None = None
-        if matcher.ends_after([*new, *whole]):
+        if new == whole[: len(new)] or matcher.ends_after([*new, *whole[len(new) :]]):
+            path_after = path.after(token, symbols) or path.from_symbol(len(symbols), cursor.state.regions)
+        elif matcher.ends_after([*new, *whole]):
             is_filler = place.scan is None and len(whole) > 1 and matcher.ends_after([*new, *whole[1:]])
             path_after = path.from_symbol(1, cursor.state.regions) if is_filler else path
-        elif new == whole[: len(new)] or matcher.ends_after([*new, *whole[len(new) :]]):
-            path_after = path.after(token, symbols) or path.from_symbol(len(symbols), cursor.state.regions)
         elif symbols and 0x80 <= symbols[-1] < 0x100:
             fitting = (data for data in _CONTINUATIONS if matcher.ends_after([*new, *matcher.to_ids(data), *whole]))
             path_after = next((path.prefixed(data) for data in fitting), None)

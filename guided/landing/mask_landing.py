@@ -129,7 +129,7 @@ class MaskLanding(LandingControl):
             is_alike = len(group) > 1 and (in_string or self._opens_text(cursor, state.regions.symbols(group[0])))
             if len(group) > 1 and not is_alike:
                 others += [[token] for token in group[1:]]
-            left, trial = effort.left, effort.part(_TRIAL_PLACES)
+            left, trial = effort.left, effort.part(_TRIAL_PLACES, is_small=True)
             may_be_next = self.allows(state, group[0], trial, is_own=False)
             effort.spend(-trial.left)  # what it did not need
             if may_be_next:
@@ -144,6 +144,7 @@ class MaskLanding(LandingControl):
 
     def _opens_text(self, cursor: Cursor, symbols: Sequence[int]) -> bool:
         """Whether ``symbols`` lead into a string in which any text may be written."""
+        symbols = symbols[: symbols.index(_QUOTE) + 1] if _QUOTE in symbols else symbols  # which may close it as well
         scan, matcher = self._finder.places(cursor.state).advance(cursor.place, symbols).scan, cursor.matcher.copy()
         if scan is None or scan.mode is not Mode.STRING or not matcher.feed(symbols):
             return False
@@ -207,7 +208,7 @@ class _TokenTexts:
         """Yield the groups of a mask's tokens which may do the same to a JSON value, shortest tokens first.
 
         Inside a string all that differs is what comes with and after its end; where one begins, its text does not
-        matter.  Special tokens have groups of their own, as all tokens have elsewhere.
+        matter, also if it ends in the token.  Special tokens have groups of their own, as all tokens have elsewhere.
         """
         ids = np.array(allowed_ids(words), dtype=np.intp)
         keys = ids = ids[np.argsort(self._ranks[ids])]
@@ -221,7 +222,13 @@ class _TokenTexts:
 
     def _key(self, token: int, in_string: bool) -> bytes | int:
         data = self._index.token_bytes[token]
-        key = data[max(data.find(b'"'), 0) :] if in_string else data[: data.rfind(b'"') + 1]
+        parts = data.split(b'"')
+        if in_string:
+            key = data[len(parts[0]) :] if len(parts) > 1 else data
+        elif len(parts) == 3 and not parts[1].endswith(b"\\"):
+            key = b'""'.join(parts[::2])
+        else:
+            key = data[: len(data) - len(parts[-1])]
         return key or token
 
     def without(self, data: Iterable[int]) -> Words:

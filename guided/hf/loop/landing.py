@@ -14,7 +14,9 @@ from guided.rows.sequence import RowSequence
 __all__ = ["land"]
 
 #: The most tokens drawn for one position; then the next token of the known path to the end is taken.
-_MAX_DRAWS = 8
+_MAX_DRAWS = 4
+#: Places that searches after all later draws may try.
+_DRAWN_PLACES = 100
 #: Later draws at a position use the random numbers of positions this far away, which no answer reaches.
 _STRIDE = 1 << 32
 
@@ -56,6 +58,7 @@ def _landed(row: RowSampler, scores: torch.Tensor, token: int, sequence: RowSequ
             return token
         if draw == 1:
             sequence.note_landing(token)
+            effort = effort.part(_DRAWN_PLACES, is_small=True)
         if draw == _MAX_DRAWS or effort.is_spent:
             break
         if ids is None:
