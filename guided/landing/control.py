@@ -277,7 +277,7 @@ class LandingControl:
         if kept is not None and is_kept:
             if kept.size <= most:
                 return kept
-            if effort.is_small and len(canonical_tokens(state.engine, kept.symbols)) >= most:
+            if kept.symbols and effort.is_small and len(canonical_tokens(state.engine, kept.symbols)) >= most:
                 return _UNKNOWN
         effort.spend(_COMMIT_COST)
         after = self._finder.after(cursor, token, place._replace(is_refused=False))

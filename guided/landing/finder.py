@@ -105,7 +105,7 @@ class PathFinder:
         matcher, symbols = cursor.matcher, cursor.state.regions.symbols(token)
         new, whole = matcher.to_ids(symbols), path.ids(matcher)
         path_after: EndPath | None = None
-        if new == whole[: len(new)] or matcher.ends_after([*new, *whole[len(new) :]]):
+        if whole and (new == whole[: len(new)] or matcher.ends_after([*new, *whole[len(new) :]])):
             path_after = path.after(token, symbols) or path.from_symbol(len(symbols), cursor.state.regions)
         elif matcher.ends_after([*new, *whole]):
             is_filler = place.scan is None and len(whole) > 1 and matcher.ends_after([*new, *whole[1:]])
