@@ -53,6 +53,7 @@ __all__ = [
     "class_representatives",
     "json_language",
     "node_language",
+    "shortest_texts",
     "shown_lexeme",
     "swallowing_lexemes",
 ]
@@ -94,7 +95,7 @@ class LexemeLanguages:
                 if attribute.name in ("lazy", "suffix"):
                     end = attribute.value
                     term = self.of(rule.body if end is None or isinstance(end, str) else SeqExpr((rule.body, end)))
-                    self._terminals[rule.name] = None if term is None else _shortest(term)
+                    self._terminals[rule.name] = None if term is None else shortest_texts(term)
 
     def of(self, lexeme: Expr) -> Regular | None:
         """Return the language of a lexeme; None if it is unknown or too large to analyse."""
@@ -141,7 +142,7 @@ class LexemeLanguages:
         raise NotTranslated(type(expr).__name__)
 
 
-def _shortest(term: Regular) -> Regular:
+def shortest_texts(term: Regular) -> Regular:
     """Return the texts of which no beginning is a text, as a lazy lexeme ends at the first."""
     return inter(term, neg(cat(term, chars([(0, MAX_CODE_POINT)]), ALL)))
 

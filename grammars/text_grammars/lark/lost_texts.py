@@ -34,10 +34,12 @@ class LostText(NamedTuple):
     long: str
     follower: str
     place: str  #: in a structural tag
+    is_ascii: bool  #: whether the character at which it is read on is
 
     @property
     def reason(self) -> str:
-        return f"{self.follower} cannot always follow {self.short}: the lexer goes on with {self.long}, and not back"
+        follower = self.follower if self.is_ascii else f"{self.follower} (beyond ASCII)"
+        return f"{follower} cannot always follow {self.short}: the lexer goes on with {self.long}, and not back"
 
 
 class _Begun(NamedTuple):
@@ -159,7 +161,7 @@ class LexerWalk:
                 self._cut(group, ended)
                 group = ended
             if reader is None or lost is None:
-                if all(self._ends(group, lexeme) for lexeme in group):
+                if len({*map(self._is_lazy, group)}) == 1 and all(self._ends(group, lexeme) for lexeme in group):
                     self.may_end |= any(lexeme.followers & END for lexeme in group)
                     waiting += ((self._begin(lexeme.followers), None, None) for lexeme in group)
                     continue
@@ -209,9 +211,14 @@ class LexerWalk:
                 for short, followers in begun_after:
                     for reader in followers[i]:
                         if reader not in longer and not self._is_apart(short, codes[i], reader):
-                            shown = self._shown(reader) + " (beyond ASCII)" * (codes[i] >= _ASCII)
                             places = [getattr(self._lexeme(lexeme), "place", "") for lexeme in (reader, long)]
-                            lost = LostText(self._shown(short), self._shown(long), shown, places[0] or places[1])
+                            lost = LostText(
+                                self._shown(short),
+                                self._shown(long),
+                                self._shown(reader),
+                                places[0] or places[1],
+                                codes[i] < _ASCII,
+                            )
                             yield longer, reader, lost
 
     def _read_apart(

@@ -17,7 +17,7 @@ from grammars.json_schema.build import DEFAULT_SPELLING, Policy, SchemaReport, S
 from grammars.text_grammars.structural_tag.builder import FORMATS, TagBuilder
 from grammars.text_grammars.structural_tag.forms import normalise_form
 from grammars.text_grammars.structural_tag.free_text import merge_lexemes
-from grammars.text_grammars.structural_tag.lost_texts import check_lost_texts
+from grammars.text_grammars.structural_tag.lost_texts import lost_texts
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node
 from special_tokens.errors import GrammarError
@@ -55,5 +55,4 @@ def structural_tag_part(
     builder = TagBuilder(markers, trusted, spelling, policy)
     tree, at = normalise_form(spec, place, FORMATS)
     node = merge_lexemes([builder.build(tree, None, at)])
-    check_lost_texts(node, at)
-    return StructuralTagPart(node, SchemaReport(tuple(builder.rows)))
+    return StructuralTagPart(node, SchemaReport((*builder.rows, *lost_texts(node, at))))

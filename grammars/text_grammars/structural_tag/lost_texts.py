@@ -1,4 +1,4 @@
-"""Refuses a structural tag of which the lexer loses texts: it reads one lexeme on where another should follow.
+"""Texts of a structural tag that the lexer loses: it reads one lexeme on where another should follow.
 
 The tag is brought into the form of Lark grammars, whose `LexerWalk` tells what is lost.
 """
@@ -7,27 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from grammars.regular.terms import ALL, ANY, Regular, cat, chars
+from grammars.json_schema.build import Outcome, ReportRow
+from grammars.regular.terms import Regular, cat, chars
 from grammars.text_grammars.lark.ast import AltExpr, Definition, Expr, KnownLexeme, LarkGrammar, Name, Repeated, SeqExpr
-from grammars.text_grammars.lark.greedy_lexemes import CLOSE, json_language, node_language
+from grammars.text_grammars.lark.greedy_lexemes import CLOSE, json_language, node_language, shortest_texts
 from grammars.text_grammars.lark.lost_texts import LexerWalk
 from grammars.tree import nodes
 from grammars.tree.nodes import Node, Pattern, Text
 from special_tokens.errors import GrammarError
 
-__all__ = ["check_lost_texts"]
+__all__ = ["lost_texts"]
 
 
-def check_lost_texts(node: Node, place: str) -> None:
-    """Raise `GrammarError` if the lexer loses a text of a structural tag, with the place of what it cannot write."""
+#: A regex that authors of structural tags do not write, as errors show it.
+_SHOWN = {"(?s:.*)": "any text"}
+
+
+def lost_texts(node: Node, place: str) -> Iterator[ReportRow]:
+    """Yield a row for each lexeme of a structural tag that is not read on, or only beyond ASCII, where it might be.
+
+    Raise `GrammarError` if the lexer loses other texts, with the place of what it cannot write.
+    """
     rules: list[Definition] = []
     start = Definition("start", _expr(node, rules, {}))
     walk = LexerWalk(LarkGrammar((start, *rules)))
-    if walk.lost or not walk.may_end:
-        lost = next(iter(walk.lost), None)
+    lost = next((one for one in walk.lost if one.is_ascii), None)
+    if lost is not None or not walk.may_end:
         raise GrammarError(lost.reason if lost else "no text ends this format", place=(lost and lost.place) or place,
                            expected="another beginning, or an earlier end of what stands before it",
-                           hint="text up to a literal or a tag is any_text")  # fmt: skip
+                           hint="any_text ends at the literal or the tag that follows it")  # fmt: skip
+    for lazy, other in walk.cut:
+        if lazy != other:  # two ways on of the same text
+            yield ReportRow("", other, Outcome.NARROWED, f"it is not read on where {lazy} ends at what follows it")
+    for lost in walk.lost:
+        yield ReportRow("", lost.long, Outcome.NARROWED, lost.reason)
 
 
 def _expr(node: Node, rules: list[Definition], names: Mapping[str, str]) -> Expr:
@@ -37,9 +50,9 @@ def _expr(node: Node, rules: list[Definition], names: Mapping[str, str]) -> Expr
     """
     match node:
         case nodes.Until(body=body, end=end):
-            return _lexeme(cat(_free_text(body), node_language(end)), body, is_lazy=True)
+            return _lexeme(shortest_texts(cat(node_language(body), node_language(end))), body, is_lazy=True)
         case nodes.Rule(name="text", body=body):
-            return _lexeme(_free_text(body), body)
+            return _lexeme(node_language(body), body)
         case nodes.Rule(body=body, at=at):
             return KnownLexeme(json_language(body), "a JSON value", at)
         case nodes.Tokens(ranges=ranges):
@@ -61,15 +74,11 @@ def _expr(node: Node, rules: list[Definition], names: Mapping[str, str]) -> Expr
     return KnownLexeme(CLOSE, "a grammar")  # of which no more is known
 
 
-def _free_text(node: Node) -> Regular:
-    """Return the language of free text, whatever it excludes and however long it may be."""
-    text = node_language(node.parts[0] if isinstance(node, nodes.And) else node)
-    return ALL if text.op == "rep" and text.args[0] == ANY else text
-
-
 def _lexeme(language: Regular, node: Node, *, is_lazy: bool = False) -> KnownLexeme:
     leaves = list(_leaves(node))
-    shown = (repr(leaf.text) if isinstance(leaf, Text) else f"/{leaf.regex}/" for leaf in leaves)
+    shown = (
+        repr(leaf.text) if isinstance(leaf, Text) else _SHOWN.get(leaf.regex, f"/{leaf.regex}/") for leaf in leaves
+    )
     return KnownLexeme(language, " ".join(shown)[:80], next((leaf.at for leaf in leaves if leaf.at), ""), is_lazy)
 
 

@@ -169,3 +169,73 @@ def test_a_format_without_loss_is_written(byte_engine: Engine, elements: list[An
     plan = plan_of(byte_engine, Format("plain"), response_format=tag)
     for text in texts:
         assert accepts(plan, byte_engine, text + END), text
+
+
+THINK = {"type": "tag", "begin": "<t>", "content": {"type": "any_text"}, "end": "</t>"}
+CALL = {"type": "tag", "begin": "<f>", "content": OBJECT, "end": "</f>"}
+NUMBER = _json({"type": "number"})
+
+
+def _calls(*triggers: str, **more: Any) -> dict[str, Any]:
+    return {"type": "triggered_tags", "triggers": list(triggers), "tags": [CALL], **more}
+
+
+def _plan(engine: Engine, kind: str, *elements: dict[str, Any]) -> Any:
+    tag = {"format": {"type": kind, "elements": list(elements)}}
+    return plan_of(engine, Format("plain"), response_format=StructuralTag(tag))
+
+
+@pytest.mark.parametrize(
+    ("elements", "texts"),
+    [
+        (
+            [{"type": "optional", "content": THINK}, _calls("<f>", excludes=["<t>", "</t>"])],
+            ["<t>a<f>b</t>c<f>{}</f>", "a<f>{}</f>"],
+        ),
+        (
+            [
+                {**THINK, "content": {"type": "any_text", "excludes": ["<f>"]}, "type": "tag"},
+                _calls("<f>"),
+            ],
+            ["<t>a</t>b<f>{}</f><t>"],
+        ),
+        (
+            [_const("# "), _regex(r"[^\n]+"), {**_calls("<f>"), "tags": [{**THINK, "begin": "<f>"}]}],
+            ["# a\n<f>b</t>"],
+        ),
+    ],
+    ids=["optional thoughts", "thoughts without calls", "title"],
+)
+def test_what_free_text_excludes_is_known(byte_engine: Engine, elements: Any, texts: list[str]) -> None:
+    plan = _plan(byte_engine, "sequence", *elements)
+    assert all(accepts(plan, byte_engine, text + END) for text in texts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [{"type": "any_text", "excludes": ["."]}, {"type": "any_text", "max_chars": 5}],
+    ids=["excludes", "bounded"],
+)
+def test_text_next_to_a_number_that_its_end_leaves_is_refused(byte_engine: Engine, text: dict[str, Any]) -> None:
+    """`The answer is 4.` could not be written."""
+    answer = {"type": "sequence", "elements": [_const("The answer is "), NUMBER, _const(".")]}
+    with pytest.raises(GrammarError, match="cannot always follow"):
+        _plan(byte_engine, "or", answer, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "elements", "lost", "reason"),
+    [
+        ("sequence", [{"type": "optional", "content": THINK}, _calls("<")], "<t>a</t>", "any text ends"),
+        ("or", [_const("<none>"), _calls("<")], "<none>", "any text ends"),
+        ("or", [OBJECT, _calls("{", tags=[{**CALL, "begin": '{"f": '}])], "{}", "any text ends"),
+        ("sequence", [_regex(r"\d+"), {"type": "any_text"}], "1\u0665", "beyond ASCII"),
+    ],
+    ids=["thoughts", "literal", "JSON", "digits of other scripts"],
+)
+def test_what_text_that_ends_cuts_has_a_row(
+    byte_engine: Engine, kind: str, elements: Any, lost: str, reason: str
+) -> None:
+    plan = _plan(byte_engine, kind, *elements)
+    assert any(reason in row.reason for row in plan.response.report.rows)
+    assert not accepts(plan, byte_engine, lost + END) or reason == "beyond ASCII"
