@@ -105,6 +105,7 @@ class KnownLexeme:
     shown: str
     place: str = field(default="", compare=False)
     is_lazy: bool = False
+    is_text: bool = False  #: free text
 
 
 @dataclass(frozen=True, slots=True)

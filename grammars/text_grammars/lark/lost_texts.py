@@ -34,12 +34,11 @@ class LostText(NamedTuple):
     long: str
     follower: str
     place: str  #: in a structural tag
-    is_ascii: bool  #: whether the character at which it is read on is
+    is_rare: bool  #: whether the character at which it is read on is not ASCII, or ``long`` is free text
 
     @property
     def reason(self) -> str:
-        follower = self.follower if self.is_ascii else f"{self.follower} (beyond ASCII)"
-        return f"{follower} cannot always follow {self.short}: the lexer goes on with {self.long}, and not back"
+        return f"{self.follower} cannot always follow {self.short}: the lexer goes on with {self.long}, and not back"
 
 
 class _Begun(NamedTuple):
@@ -212,12 +211,13 @@ class LexerWalk:
                     for reader in followers[i]:
                         if reader not in longer and not self._is_apart(short, codes[i], reader):
                             places = [getattr(self._lexeme(lexeme), "place", "") for lexeme in (reader, long)]
+                            is_ascii, is_text = codes[i] < _ASCII, getattr(self._lexeme(long), "is_text", False)
                             lost = LostText(
                                 self._shown(short),
                                 self._shown(long),
-                                self._shown(reader),
+                                self._shown(reader) + " (beyond ASCII)" * (not is_ascii),
                                 places[0] or places[1],
-                                codes[i] < _ASCII,
+                                is_text or not is_ascii,
                             )
                             yield longer, reader, lost
 

@@ -24,14 +24,14 @@ _SHOWN = {"(?s:.*)": "any text"}
 
 
 def lost_texts(node: Node, place: str) -> Iterator[ReportRow]:
-    """Yield a row for each lexeme of a structural tag that is not read on, or only beyond ASCII, where it might be.
+    """Yield a row for what the lexer loses of a structural tag to free text, or beyond ASCII alone.
 
-    Raise `GrammarError` if the lexer loses other texts, with the place of what it cannot write.
+    Raise `GrammarError` if it loses other texts, with the place of what it cannot write, or all.
     """
     rules: list[Definition] = []
     start = Definition("start", _expr(node, rules, {}))
     walk = LexerWalk(LarkGrammar((start, *rules)))
-    lost = next((one for one in walk.lost if one.is_ascii), None)
+    lost = next((one for one in walk.lost if not one.is_rare), None)
     if lost is not None or not walk.may_end:
         raise GrammarError(lost.reason if lost else "no text ends this format", place=(lost and lost.place) or place,
                            expected="another beginning, or an earlier end of what stands before it",
@@ -50,9 +50,11 @@ def _expr(node: Node, rules: list[Definition], names: Mapping[str, str]) -> Expr
     """
     match node:
         case nodes.Until(body=body, end=end):
-            return _lexeme(shortest_texts(cat(node_language(body), node_language(end))), body, is_lazy=True)
+            return _lexeme(
+                shortest_texts(cat(node_language(body), node_language(end))), body, is_text=True, is_lazy=True
+            )
         case nodes.Rule(name="text", body=body):
-            return _lexeme(node_language(body), body)
+            return _lexeme(node_language(body), body, is_text=True)
         case nodes.Rule(body=body, at=at):
             return KnownLexeme(json_language(body), "a JSON value", at)
         case nodes.Tokens(ranges=ranges):
@@ -74,12 +76,13 @@ def _expr(node: Node, rules: list[Definition], names: Mapping[str, str]) -> Expr
     return KnownLexeme(CLOSE, "a grammar")  # of which no more is known
 
 
-def _lexeme(language: Regular, node: Node, *, is_lazy: bool = False) -> KnownLexeme:
+def _lexeme(language: Regular, node: Node, *, is_lazy: bool = False, is_text: bool = False) -> KnownLexeme:
     leaves = list(_leaves(node))
     shown = (
         repr(leaf.text) if isinstance(leaf, Text) else _SHOWN.get(leaf.regex, f"/{leaf.regex}/") for leaf in leaves
     )
-    return KnownLexeme(language, " ".join(shown)[:80], next((leaf.at for leaf in leaves if leaf.at), ""), is_lazy)
+    place = next((leaf.at for leaf in leaves if leaf.at), "")
+    return KnownLexeme(language, " ".join(shown)[:80], place, is_lazy, is_text)
 
 
 def _leaves(node: Node) -> Iterator[Text | Pattern]:
