@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from copy import copy
 
 __all__ = ["Effort"]
 
@@ -31,8 +30,8 @@ class Effort:
 
     def part(self, places: float, *, is_small: bool = False) -> Effort:
         """Take ``places`` places out, for a search that must end at the same time."""
-        part = copy(self)
-        part.is_small = is_small
+        part = Effort.__new__(Effort)  # copy.copy took a tenth of the time of a trial
+        part.places, part.cost, part._until, part.is_small = self.places, self.cost, self._until, is_small
         part.left = min(places, self.left)
         self.left -= part.left
         return part
