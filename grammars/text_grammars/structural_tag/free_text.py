@@ -49,7 +49,7 @@ def without_prefix(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**spec, "value" if spec["type"] == "const_string" else "begin": ""}
 
 
-def end_text(end: tuple[str, ...], place: str) -> Text | Pattern:
+def end_text(end: Sequence[str], place: str) -> Text | Pattern:
     """Return any of the ends; raises `GrammarError` if one is never complete, as another ends inside it."""
     for outer in end:
         inner = next((text for text in end if text in outer[:-1]), None)
