@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from grammars.json_schema.build import Policy, ReportRow, Spelling, build
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import approximate_language
+from grammars.regular.syntax.write import ANY_TEXT, containing
 from grammars.regular.terms import alt as regular_alt
 from grammars.regular.terms import text as regular_text
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
@@ -17,7 +18,6 @@ from grammars.text_grammars.lark.check import MAX_LEAST_LENGTH, check_length
 from grammars.text_grammars.structural_tag.free_text import (
     alternatives,
     check_triggers,
-    containing,
     end_text,
     ends_with_free_text,
     literal_prefix,
@@ -60,8 +60,6 @@ from special_tokens.errors import GrammarError, SchemaError, shown
 
 __all__ = ["FORMATS", "TagBuilder"]
 
-#: Any text.
-ANY = Pattern("(?s:.*)")
 _BOUNDS = {"optional": (0, 1), "plus": (1, None), "star": (0, None)}
 #: The end of a format: any of some texts, each with its place; one token; or none.
 FormatEnd: TypeAlias = tuple[Text, ...] | Tokens | None
@@ -147,7 +145,9 @@ class TagBuilder:
                 "tokens cannot be counted inside a grammar", place=f"{place}.max_tokens", hint="use max_chars"
             )
         most = read_count(body, "max_chars", place)
-        text: Node = Pattern(ANY.regex if most is None else f"(?s:.{{0,{most}}})", at=place) if most != 0 else Text("")
+        text: Node = (
+            Pattern(ANY_TEXT.regex if most is None else f"(?s:.{{0,{most}}})", at=place) if most != 0 else Text("")
+        )
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
         return self.free_text(text, [e for e in excludes if e not in _texts(end)], end, place)
 
@@ -275,10 +275,10 @@ class TagBuilder:
             _check_repeated(content, f"{at}[{i}][1]")
         barred = [*by_trigger, *(text for text in excludes if text not in enders)]
         again: Node = Ref("text") if loop else Seq(())
-        ways: list[Node] = [self.free_text(ANY, barred, end, at)]
+        ways: list[Node] = [self.free_text(ANY_TEXT, barred, end, at)]
         for trigger, makers in by_trigger.items():
             others = [text for text in (*barred, *enders) if text != trigger]
-            lead_text: Node = And((ANY, Not(containing(others)))) if others else ANY
+            lead_text: Node = And((ANY_TEXT, Not(containing(others)))) if others else ANY_TEXT
             lead = Until("lead", lead_text, Text(trigger))
             ways.append(seq(lead, merge_lexemes([alternatives([make() for make in makers])]), again))
         rules = {"text": RuleDef(alt(*ways))}

@@ -13,7 +13,6 @@ from special_tokens.errors import GrammarError, shown
 __all__ = [
     "alternatives",
     "check_triggers",
-    "containing",
     "end_text",
     "ends_with_free_text",
     "literal_prefix",
@@ -56,10 +55,6 @@ def end_text(end: Sequence[str], place: str) -> Text | Pattern:
         if inner is not None:
             raise _contained(inner, outer, place)
     return Text(end[0]) if len(end) == 1 else Pattern("|".join(map(re.escape, end)))
-
-
-def containing(texts: Sequence[str]) -> Node:
-    return Pattern(f"(?s:.*)(?:{'|'.join(map(re.escape, texts))})(?s:.*)")
 
 
 def check_triggers(triggers: Collection[str], ends: Collection[str], place: str) -> None:
