@@ -15,7 +15,7 @@ from typing import NamedTuple
 from grammars.compose.response import ResponsePart
 from grammars.compose.tool_section import ToolSection
 from grammars.plan.plan import Pieces, RegionName
-from grammars.regular.syntax.write import ANY_TEXT
+from grammars.regular.syntax.write import ANY_TEXT, containing
 from grammars.regular.terms import ALL
 from grammars.tool_calls.arguments.raw_text import text_until
 from grammars.tree.markers import Markers
@@ -128,7 +128,7 @@ class Answer:
             lexeme = Lexeme("content", And((text, Not(_beginning(excluded)))))
             content = self.markers.with_tags(lexeme, ANY_TEXT)
         else:
-            lexeme = Lexeme("content", And((text, Not(_containing(excluded)))))
+            lexeme = Lexeme("content", And((text, Not(containing(excluded)))))
             content = self.markers.with_tags(lexeme, self._text_without(excluded))
         return seq(start, Rule("content", content, region="content"), closing, end)
 
@@ -219,7 +219,7 @@ class Answer:
         """Text, as one lexeme, that contains none of ``excluded``."""
         if not excluded:
             return ANY_TEXT
-        return Lexeme("text", And((ANY_TEXT, Not(_containing(excluded)))))
+        return Lexeme("text", And((ANY_TEXT, Not(containing(excluded)))))
 
     def _then_end(self, calls: Node) -> Node:
         """Calls and their end; where the family writes text after calls, also that text and more calls."""
@@ -244,12 +244,6 @@ def _beginning(texts: Sequence[str]) -> Node:
     """Text that begins with one of ``texts``, or with white space and one of them."""
     options = "|".join(map(re.escape, texts))
     return Pattern(f"[ \\t\\r\\n]*(?:{options})(?s:.*)")
-
-
-def _containing(texts: Sequence[str]) -> Node:
-    """Text that contains one of ``texts``."""
-    options = "|".join(map(re.escape, texts))
-    return Pattern(f"(?s:.*)(?:{options})(?s:.*)")
 
 
 def _strip_prefix(node: Node, written: Pieces) -> Node:

@@ -7,11 +7,12 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from grammars.compose.response_format import RESPONSE_FORMAT, read_response_format
 from grammars.json_schema.build import Policy, build
-from grammars.json_schema.document.closed_objects import close_objects
+from grammars.json_schema.document.closed_objects import close_objects, map_subschemas
 from grammars.plan.plan import ResponsePlan
 from grammars.python_types.adapter import is_python_type, schema_of_type
 from grammars.regular.languages import shortest
@@ -236,10 +237,9 @@ def _source(spec: Any) -> str:
     return spec if isinstance(spec, str) else json.dumps(spec, ensure_ascii=False, default=repr)
 
 
-#: Keywords whose value is an object of subschemas, a list of subschemas, or one subschema.
-_MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLES = ("items", "additionalProperties", "if", "then", "else")
+#: Keywords with subschemas whose objects may list keys.
+_SUBSCHEMAS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas", "anyOf", "oneOf", "allOf",
+               "prefixItems", "items", "additionalProperties", "if", "then", "else")  # fmt: skip
 
 
 def _in_order(schema: Any, spelling: Spelling, constraint: JsonSchema) -> tuple[Any, Spelling]:
@@ -280,15 +280,7 @@ def _ordered(schema: Any, first: tuple[str, ...], listed: set[str]) -> Any:
     """The schema with the keys ``first`` before the other properties of each object; adds all keys to ``listed``."""
     if not isinstance(schema, Mapping):
         return schema
-    out = dict(schema)
-    for name in _MAPS:
-        if isinstance(out.get(name), Mapping):
-            out[name] = {key: _ordered(sub, first, listed) for key, sub in out[name].items()}
-    for name in _LISTS:
-        if isinstance(out.get(name), list):
-            out[name] = [_ordered(sub, first, listed) for sub in out[name]]
-    for name in _SINGLES:
-        out |= {name: _ordered(out[name], first, listed)} if name in out else {}
+    out = map_subschemas(schema, _SUBSCHEMAS, partial(_ordered, first=first, listed=listed))
     if isinstance(out.get("properties"), dict):
         properties = out["properties"]
         listed.update(properties)

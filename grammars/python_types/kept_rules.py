@@ -33,12 +33,7 @@ def decimal_text_pattern(schema: Mapping[str, Any]) -> tuple[str, bool]:
     """
     low, high = schema.get("gt", schema.get("ge")), schema.get("lt", schema.get("le"))
     try:
-        ahead = signed_bounds(
-            None if low is None else Fraction(low),
-            None if high is None else Fraction(high),
-            low_open="gt" in schema,
-            high_open="lt" in schema,
-        )
+        ahead = _within(low, high, low_open="gt" in schema, high_open="lt" in schema)
         step = schema.get("multiple_of")
         multiples = None if step is None else multiples_regex(Fraction(step))
     except ValueError:  # of too many digits
@@ -47,6 +42,11 @@ def decimal_text_pattern(schema: Mapping[str, Any]) -> tuple[str, bool]:
     ahead += () if multiples is None else (multiples,)
     body = _digits(schema.get("max_digits"), schema.get("decimal_places"))
     return f"^{''.join(f'(?=(?:{regex})$)' for regex in ahead)}-?(?:{body})$", is_kept
+
+
+def _within(low: Any, high: Any, **how: bool) -> tuple[str, ...]:
+    lowest, highest = (None if bound is None else Fraction(bound) for bound in (low, high))
+    return signed_bounds(lowest, highest, **how)
 
 
 def _digits(digits: int | None, places: int | None) -> str:
@@ -74,13 +74,7 @@ def key_pattern(schema: Mapping[str, Any]) -> tuple[str, bool]:
         schema.get("exclusiveMinimum", schema.get("minimum")),
         schema.get("exclusiveMaximum", schema.get("maximum")),
     )
-    bounds = signed_bounds(
-        None if low is None else Fraction(low),
-        None if high is None else Fraction(high),
-        low_open=low_open,
-        high_open=high_open,
-        whole=whole,
-    )
+    bounds = _within(low, high, low_open=low_open, high_open=high_open, whole=whole)
     ahead = "".join(f"(?=(?:{regex})$)" for regex in bounds)
     return f"^{ahead}{_INTEGER_KEY if whole else _NUMBER_KEY}$", "multipleOf" not in schema
 

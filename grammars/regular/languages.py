@@ -201,7 +201,7 @@ def fixed_prefix(term: Regular) -> str:
     return ""
 
 
-def disjoint(one: Regular, two: Regular, budget: int = 500) -> bool:
+def disjoint(one: Regular, two: Regular) -> bool:
     """Whether no word is proved to be in both languages."""
     a, b = fixed_prefix(one), fixed_prefix(two)
     if not a.startswith(b) and not b.startswith(a):
@@ -210,4 +210,4 @@ def disjoint(one: Regular, two: Regular, budget: int = 500) -> bool:
         return not any(matches(two, w) for w in one.args)
     if two.op == "words":
         return not any(matches(one, w) for w in two.args)
-    return surely_empty(inter(one, two), budget)
+    return surely_empty(inter(one, two), 500)

@@ -52,7 +52,7 @@ class PlacedSchema(NamedTuple):
 def placed_schemas(kind: str, source: str) -> tuple[PlacedSchema, ...]:
     """Return the schemas in a grammar (``kind`` and ``source`` of a plan's response); () if it cannot be read."""
     if kind == "structural_tag":
-        tree, _ = normalise_form(json.loads(source), "", FORMATS)  # the tag as a tree of the types in `FORMATS`
+        tree, *_ = normalise_form(json.loads(source), "", FORMATS)  # the tag as a tree of the types in `FORMATS`
         return _unique(_in_format(tree, "", set()))
     if kind not in ("lark", "llguidance") or ("%json" not in source and "json_schema" not in source):
         return ()

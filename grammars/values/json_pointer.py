@@ -15,6 +15,7 @@ __all__ = [
     "step_into",
     "steps_to",
     "unescaped",
+    "value_at",
 ]
 
 #: What `step_into` returns where there is nothing.
@@ -44,6 +45,13 @@ def step_into(value: Any, step: str) -> Any:
     if isinstance(value, list) and step.isascii() and step.isdigit() and len(step) <= _MAX_DIGITS:
         return value[int(step)] if int(step) < len(value) else MISSING
     return MISSING
+
+
+def value_at(document: Any, pointer: str) -> Any:
+    """The value at a pointer; `MISSING` where there is none."""
+    for step in pointer.split("/")[1:]:
+        document = step_into(document, unescaped(step))
+    return document
 
 
 #: By the id of an object or array: the id of the one that contains it, and its key or index there.

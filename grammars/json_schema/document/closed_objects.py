@@ -7,15 +7,16 @@ a JSON Schema that a caller wrote is taken literally.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["close_objects"]
+__all__ = ["close_objects", "map_subschemas"]
 
 #: Keywords whose subschemas describe whole values, so that closing them cannot contradict a sibling.
-_MAPS = ("properties", "$defs", "definitions", "patternProperties")
-_LISTS = ("anyOf", "oneOf", "prefixItems")
-_SINGLES = ("items", "additionalProperties")
+_OF_VALUES = ("properties", "$defs", "definitions", "patternProperties", "anyOf", "oneOf", "prefixItems", "items",
+              "additionalProperties")  # fmt: skip
+#: Keywords with an object of subschemas.
+_MAPS = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 
 #: Keywords by which other schemas may add keys to the same object.
 _OPENERS = (
@@ -40,16 +41,19 @@ def close_objects(schema: Any) -> Any:
     """
     if not isinstance(schema, Mapping):
         return schema
-    out = dict(schema)
-    for key in _MAPS:
-        if isinstance(out.get(key), Mapping):
-            out[key] = {name: close_objects(sub) for name, sub in out[key].items()}
-    for key in _LISTS:
-        if isinstance(out.get(key), list):
-            out[key] = [close_objects(sub) for sub in out[key]]
-    for key in _SINGLES:
-        if isinstance(out.get(key), Mapping):
-            out[key] = close_objects(out[key])
+    out = map_subschemas(schema, _OF_VALUES, close_objects)
     if "properties" in out and not any(key in out for key in _OPENERS):
         out["additionalProperties"] = False
+    return out
+
+
+def map_subschemas(schema: Mapping[str, Any], keywords: Iterable[str], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return ``schema`` with ``change`` applied to the subschemas under these keywords."""
+    out = dict(schema)
+    for key in keywords:
+        match out.get(key):
+            case list(subschemas):
+                out[key] = [change(sub) for sub in subschemas]
+            case Mapping() as value:
+                out[key] = {name: change(sub) for name, sub in value.items()} if key in _MAPS else change(value)
     return out

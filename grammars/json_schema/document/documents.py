@@ -92,12 +92,11 @@ class Documents:
         dialect: Dialect,
         base: str,
         scope: tuple[str, ...],
-        root: str = "",
     ) -> Place:
         added = self._place_of.get((id(schema), scope)) if isinstance(schema, dict) else None
         if added is not None:
             return added
-        place = Place(len(self.places), schema, parent, steps, dialect, base, scope, root)
+        place = Place(len(self.places), schema, parent, steps, dialect, base, scope)
         self.places.append(place)
         if isinstance(schema, dict):
             self._place_of[id(schema), scope] = place

@@ -7,7 +7,7 @@ from itertools import product
 from typing import cast
 
 from grammars.json_schema.grammar.member_order import MemberAutomaton, MemberEdge, MemberNode, NodeBuilder
-from grammars.json_schema.shapes.shapes import ArrayForm, Conj, conjoin
+from grammars.json_schema.shapes.shapes import ArrayForm, Conj, conjoin, negation
 
 __all__ = ["array_automaton"]
 
@@ -80,12 +80,7 @@ class _ArrayAutomaton:
                     after.append((max(0, low - 1), high))
                 else:
                     if how == "out":
-                        conj = conjoin(conj, _not(count.item))
+                        conj = conjoin(conj, negation(count.item))
                     after.append((low, high))
             if conj is not None:
                 yield conj, tuple(after)
-
-
-def _not(conj: Conj) -> Conj | None:
-    """The negation of the single literal of a count; None for a count of any items."""
-    return (-conj[0],) if conj else None

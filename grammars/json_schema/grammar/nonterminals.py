@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from grammars.json_schema.document.places import Place
 from grammars.json_schema.grammar.array_order import array_automaton
@@ -27,7 +27,7 @@ from grammars.limits.work import TooMuch
 from grammars.regular.finite import finite_words
 from grammars.regular.json_strings import may_hold_text
 from grammars.regular.terms import NONE, Regular
-from grammars.values.json_pointer import step_into, unescaped
+from grammars.values.json_pointer import value_at
 from grammars.values.report import Outcome, ReportRow
 from grammars.values.spelling import Spelling
 from special_tokens.errors import SchemaError
@@ -273,12 +273,6 @@ def _blamed(place: Place) -> list[str]:
     return keywords or ["contains"]
 
 
-def _at(document: Any, pointer: str) -> Any:
-    for step in pointer.split("/")[1:]:
-        document = step_into(document, unescaped(step))
-    return document
-
-
 def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
     """All nonterminals from ``start``.  Raises `SchemaError` when the start has no value at all."""
     nonterminals = Nonterminals(solver, spelling, start)
@@ -303,7 +297,7 @@ def explore(solver: Solver, spelling: Spelling, start: Conj) -> Nonterminals:
     if solver.may_be_wider(start):
         hint += "; some readings of its patterns, formats or contains may allow values, but not all do"
     pointer = _locate_unsatisfiable(solver, start)
-    lost = unlisted_keys(_at(solver.documents.root.schema, pointer))
+    lost = unlisted_keys(value_at(solver.documents.root.schema, pointer))
     if lost:
         hint = f"{', '.join(map(repr, lost[:3]))} {'is' if len(lost) == 1 else 'are'} required, not among properties"
     raise Unsatisfiable("unsatisfiable: no value satisfies it", pointer=pointer, hint=hint)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.shapes.shapes import ANY_ARRAY, TRUE, ArrayForm, Conj, Count, Evaluated
+from grammars.json_schema.shapes.shapes import ANY_ARRAY, TRUE, ArrayForm, Conj, Count, Evaluated, negation
 from grammars.values.report import Outcome, ReportRow
 
 __all__ = ["KEYWORDS", "allow", "countable", "deny", "upper_bound"]
@@ -77,13 +77,6 @@ def _deny_contains(schema: Mapping[str, Any], item: Conj | None) -> list[ArrayFo
     if most is not None:
         out.append(ArrayForm(counts=(Count(item, most + 1, None),)))
     return out
-
-
-def negation(conj: Conj | None) -> Conj | None:
-    """The negation of a conjunction from ``child``, which has at most one literal."""
-    if conj is None:
-        return TRUE
-    return None if not conj else (-conj[0],)
 
 
 def upper_bound(schema: Mapping[str, Any], keyword: str) -> int | None:

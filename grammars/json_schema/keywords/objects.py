@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.keywords.arrays import Child, countable, negation, upper_bound
+from grammars.json_schema.keywords.arrays import Child, countable, upper_bound
 from grammars.json_schema.keywords.text import pattern_language, pattern_reading_rows
 from grammars.json_schema.shapes.shapes import (
     TRUE,
@@ -20,6 +20,7 @@ from grammars.json_schema.shapes.shapes import (
     conjoin,
     has,
     lacks,
+    negation,
     some,
 )
 from grammars.regular.json_strings import may_hold_text

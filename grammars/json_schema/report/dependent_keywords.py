@@ -13,7 +13,7 @@ from typing import Any
 from grammars.json_schema.document.places import OLDER_KEYWORDS, written_keyword
 from grammars.json_schema.solver.solver import Solver
 from grammars.limits.schema_limits import check_deadline
-from grammars.values.json_pointer import step_into, unescaped
+from grammars.values.json_pointer import value_at
 from grammars.values.report import Outcome, ReportRow
 
 __all__ = ["as_written", "dependent_rows"]
@@ -100,8 +100,6 @@ def as_written(row: ReportRow, root: Any) -> ReportRow:
     """The row with the keyword that the schema uses, which may be an older word than the one that we read it as."""
     if row.keyword not in OLDER_KEYWORDS:
         return row
-    at = root
-    for step in map(unescaped, row.pointer.split("/")[1:]):
-        at = step_into(at, step)
+    at = value_at(root, row.pointer)
     word = written_keyword(at, row.keyword) if isinstance(at, dict) else None
     return row if word is None else replace(row, keyword=word)

@@ -32,6 +32,7 @@ __all__ = [
     "conjoin",
     "has",
     "lacks",
+    "negation",
     "some",
     "with_notes",
 ]
@@ -83,6 +84,13 @@ def conjoin(one: Conj | None, two: Conj | None) -> Conj | None:
         return two
     added = tuple(x for x in two if x not in one)
     return None if any(-x in one for x in added) else one + added
+
+
+def negation(conj: Conj | None) -> Conj | None:
+    """The negation of a conjunction from ``child``, which has at most one literal."""
+    if conj is None:
+        return TRUE
+    return None if not conj else (-conj[0],)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.shapes.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, conjoin, with_notes
+from grammars.json_schema.shapes.shapes import ANYTHING, NOTHING, Conj, ObjectForm, Shape, conjoin, negation, with_notes
 from grammars.json_schema.solver.combine import unite
 from grammars.json_schema.solver.solver import Solver
 from grammars.regular.terms import ALL, NONE
@@ -49,12 +49,6 @@ def _shape(solver: Solver, conj: Conj | None, tracked: bool) -> Shape:
     return out
 
 
-def _not(conj: Conj | None) -> Conj | None:
-    if conj is None:
-        return ()
-    return (-conj[0],) if conj else None
-
-
 # -- references and allOf
 
 
@@ -67,7 +61,7 @@ def _reference(keyword: str) -> Allow:
 
 def _deny_reference(keyword: str) -> Deny:
     def deny(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Shape:
-        return _shape(solver, _not(solver.target(place, schema, keyword)), False)
+        return _shape(solver, negation(solver.target(place, schema, keyword)), False)
 
     return deny
 
@@ -81,7 +75,7 @@ def _all_of(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bo
 
 
 def _deny_all_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Shape:
-    return unite([_shape(solver, _not(c), False) for c in _literals(solver, place, schema, "allOf")])
+    return unite([_shape(solver, negation(c), False) for c in _literals(solver, place, schema, "allOf")])
 
 
 # -- anyOf
@@ -114,7 +108,7 @@ def _subsets(solver: Solver, place: Place, shapes: Sequence[Shape]) -> Shape:
 def _deny_any_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Shape:
     out = ANYTHING
     for conj in _literals(solver, place, schema, "anyOf"):
-        out = solver.intersect(out, _shape(solver, _not(conj), False), place, "anyOf")
+        out = solver.intersect(out, _shape(solver, negation(conj), False), place, "anyOf")
     return out
 
 
@@ -140,7 +134,7 @@ def _one_of(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bo
     for i in alive:
         shape = shapes[i]
         for j in overlaps.get(i, ()):
-            shape = solver.intersect(shape, _shape(solver, _not(conjs[j]), False), place, "oneOf")
+            shape = solver.intersect(shape, _shape(solver, negation(conjs[j]), False), place, "oneOf")
         out.append(_dependent_on_negation(shape, place, "oneOf") if i in overlaps else shape)
     return unite(out, absorb=not tracked)
 
@@ -210,7 +204,7 @@ def _deny_one_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Sha
     conjs = _literals(solver, place, schema, "oneOf")
     none = ANYTHING
     for conj in conjs:
-        none = solver.intersect(none, _shape(solver, _not(conj), False), place, "oneOf")
+        none = solver.intersect(none, _shape(solver, negation(conj), False), place, "oneOf")
     several = [
         solver.intersect(_shape(solver, a, False), _shape(solver, b, False), place, "oneOf")
         for n, a in enumerate(conjs)
@@ -223,7 +217,7 @@ def _deny_one_of(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Sha
 
 
 def _negated(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) -> Shape:
-    shape = _shape(solver, _not(solver.child(place, schema["not"], "not")), False)
+    shape = _shape(solver, negation(solver.child(place, schema["not"], "not")), False)
     return _dependent_on_negation(shape, place, "not")
 
 
@@ -241,11 +235,13 @@ def _if(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) 
     if then == () and other == () and not tracked:
         return ANYTHING
     if not tracked:
-        yes, no = conjoin(condition, then), conjoin(_not(condition), other)
+        yes, no = conjoin(condition, then), conjoin(negation(condition), other)
         shape = unite([_shape(solver, yes, False), _shape(solver, no, False)])
     else:
         yes_shape = solver.intersect(_shape(solver, condition, True), _shape(solver, then, True), place, "then")
-        no_shape = solver.intersect(_shape(solver, _not(condition), False), _shape(solver, other, True), place, "else")
+        no_shape = solver.intersect(
+            _shape(solver, negation(condition), False), _shape(solver, other, True), place, "else"
+        )
         shape = unite([yes_shape, no_shape], absorb=False)
     return _dependent_on_negation(shape, place, "if")
 
@@ -253,7 +249,7 @@ def _if(solver: Solver, place: Place, schema: Mapping[str, Any], tracked: bool) 
 def _deny_if(solver: Solver, place: Place, schema: Mapping[str, Any]) -> Shape:
     condition = solver.child(place, schema["if"], "if")
     then, other = (_branch(solver, place, schema, k) for k in ("then", "else"))
-    yes, no = conjoin(condition, _not(then)), conjoin(_not(condition), _not(other))
+    yes, no = conjoin(condition, negation(then)), conjoin(negation(condition), negation(other))
     return unite([_shape(solver, yes, False), _shape(solver, no, False)])
 
 
@@ -272,7 +268,7 @@ def _deny_dependent(solver: Solver, place: Place, schema: Mapping[str, Any]) -> 
     shapes = []
     for key, sub in schema["dependentSchemas"].items():
         there = Shape(objects=(ObjectForm(required=frozenset((key,))),))
-        broken = _shape(solver, _not(solver.child(place, sub, "dependentSchemas", key)), False)
+        broken = _shape(solver, negation(solver.child(place, sub, "dependentSchemas", key)), False)
         shapes.append(solver.intersect(there, broken, place, "dependentSchemas"))
     return unite(shapes)
 

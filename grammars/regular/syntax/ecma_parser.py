@@ -8,10 +8,8 @@ nothing else becomes empty.
 
 from __future__ import annotations
 
-from grammars.regular.syntax.case_folding import case_folded
 from grammars.regular.syntax.character_classes import (
     CLASSES,
-    DOT,
     EVERY,
     category,
     writable,
@@ -27,7 +25,7 @@ from grammars.regular.syntax.ecma_tree import (
     tree_cat,
 )
 from grammars.regular.syntax.parser import MAX_PATTERN, PatternParser, both_sides
-from grammars.regular.terms import MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
+from grammars.regular.terms import MAX_CODE_POINT, Ranges, chars, ranges_minus, text
 
 __all__ = ["EcmaParser"]
 
@@ -114,34 +112,10 @@ class EcmaParser(PatternParser):
             raise InvalidPattern(f"repeat from {least} to {most}")
         return least, most
 
-    def atom(self) -> Tree | None:
-        char = self.take()
-        match char:
-            case "^":
-                return START
-            case "$":
-                return _LAST_LINE if self.negated else END
-            case ".":
-                return chars(EVERY if "s" in self.flags else DOT)
-            case "(":
-                return self.group()
-            case "[":
-                return chars(writable(self.char_class()))
-            case "\\":
-                return self.escape()
-            case "*" | "+" | "?":
-                raise self.invalid("nothing to repeat", self.at - 1)
-        return self.char(ord(char))
+    def anchor(self, char: str, begin: int) -> Tree:
+        return START if char == "^" else _LAST_LINE if self.negated else END
 
-    def char(self, code: int) -> Regular:
-        members = writable(self._folded(((code, code),)))
-        return text(chr(code)) if members == ((code, code),) else chars(members)
-
-    def _folded(self, ranges: Ranges) -> Ranges:
-        """The class, with the letters of other case where case is ignored."""
-        return case_folded(ranges) if "i" in self.flags else ranges
-
-    def escape(self) -> Tree:
+    def escape(self, begin: int) -> Tree:
         char = self.peek()
         if char in ("b", "B") and char:
             self.at += 1
@@ -150,14 +124,14 @@ class EcmaParser(PatternParser):
             self.at += 1
             return START if char == "A" else END
         if char in tuple("123456789") or (char == "k" and self.peek(2) == "k<"):
-            raise self.unsupported("a back-reference", self.at - 1)
+            raise self.unsupported("a back-reference", begin)
         char_class = self.escaped_class()
         if char_class is not None:
             return chars(writable(char_class))
-        return self.char(self.escaped_char(self.at))
+        return self.char(self.escaped_char(begin))
 
     def named(self, letter: str, *, negated: bool) -> Ranges:
-        return self._folded(CLASSES[letter])
+        return self.cased(CLASSES[letter])
 
     def property(self) -> Ranges | None:
         if self.peek(2)[1:] != "{":
@@ -167,7 +141,7 @@ class EcmaParser(PatternParser):
             raise InvalidPattern("a property is not closed")
         is_negated, name = self.peek() == "P", self.text[self.at + 2 : end]
         self.at = end + 1
-        members = self._folded(category(name))
+        members = self.cased(category(name))
         return ranges_minus(EVERY, members) if is_negated else members
 
     def escaped_char(self, begin: int) -> int:
@@ -208,13 +182,10 @@ class EcmaParser(PatternParser):
         return int(digits, 16)
 
     def char_class(self) -> Ranges:
-        negated = self.peek() == "^"
-        self.at += negated
-        if self.peek() == "]" and self.text.find("]", self.at + 1) >= 0:
+        first = self.at + (self.peek() == "^")
+        if self.text[first : first + 1] == "]" and self.text.find("]", first + 1) >= 0:
             raise NotRegular("a class that begins with ], which ends it in ECMA-262 and not for validators")
-        members = self._folded(self.class_members())
-        self.at += 1
-        return ranges_minus(EVERY, members) if negated else members
+        return super().char_class()
 
     def class_char(self) -> int | Ranges:
         if self.peek(2) == "\\b":

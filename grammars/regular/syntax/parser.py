@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from grammars.regular.syntax.character_classes import EVERY
+from grammars.regular.syntax.case_folding import case_folded
+from grammars.regular.syntax.character_classes import DOT, EVERY, writable
 from grammars.regular.syntax.ecma_tree import LookAround, Tree, tree_alt, tree_cat, tree_rep
-from grammars.regular.terms import Ranges, chars, ranges_minus
+from grammars.regular.terms import Ranges, chars, ranges_minus, text
 
 __all__ = ["MAX_COUNT", "MAX_PATTERN", "InvalidRegex", "PatternParser", "both_sides"]
 
@@ -39,6 +40,7 @@ class PatternParser:
     deepest = 100  #: nested groups; beyond, Python's own stack would overflow
     looks: Mapping[str, tuple[bool, bool]] = _LOOKS  #: kinds of look-around, as (ahead, negative)
     refused: Mapping[str, str] = {}  #: kinds of groups that no regular language can say, with their names
+    repeats = "*+?"  #: what begins a repeat, and nothing else
     stacks = False  #: whether a repeat may be repeated without a group
     not_ends = frozenset(("]", ""))  #: after a minus in a class these begin no end of a range
 
@@ -65,9 +67,17 @@ class PatternParser:
         """Return the error for what is not expressible here."""
         return InvalidRegex(f"{what} is not supported", at)
 
-    def atom(self) -> Tree | None:
-        """Read one character, class, group or assertion; None for flags."""
+    def anchor(self, char: str, begin: int) -> Tree:
+        """Return what ``^`` or ``$`` asserts."""
         raise NotImplementedError
+
+    def escape(self, begin: int) -> Tree:
+        """Read what follows a backslash outside classes."""
+        raise NotImplementedError
+
+    def cased(self, ranges: Ranges) -> Ranges:
+        """Return the characters, with those of other case where case is ignored."""
+        return case_folded(ranges) if "i" in self.flags else ranges
 
     def braces(self) -> tuple[int, int | None] | None:
         """Read the bounds of a repeat in braces; None where they are text."""
@@ -134,6 +144,29 @@ class PatternParser:
         tree = self.atom()
         if tree is not None:
             parts.append(self.quantified(tree))
+
+    def atom(self) -> Tree | None:
+        """Read one character, class, group or assertion; None for flags."""
+        begin = self.at
+        char = self.take()
+        match char:
+            case "(":
+                return self.group()
+            case "[":
+                return chars(writable(self.char_class()))
+            case ".":
+                return chars(EVERY if "s" in self.flags else DOT)
+            case "^" | "$":
+                return self.anchor(char, begin)
+            case "\\":
+                return self.escape(begin)
+        if char in self.repeats:
+            raise self.invalid("nothing to repeat", begin)
+        return self.char(ord(char))
+
+    def char(self, code: int) -> Tree:
+        members = writable(self.cased(((code, code),)))
+        return text(chr(code)) if members == ((code, code),) else chars(members)
 
     def quantified(self, body: Tree) -> Tree:
         while True:
@@ -207,6 +240,14 @@ class PatternParser:
         self.at += 1
         members = self.named(char.lower(), negated=char.isupper())
         return ranges_minus(EVERY, members) if char.isupper() else members
+
+    def char_class(self) -> Ranges:
+        """Read a class after its opening bracket."""
+        negated = self.peek() == "^"
+        self.at += negated
+        members = self.cased(self.class_members())
+        self.at += 1
+        return ranges_minus(EVERY, members) if negated else members
 
     def class_members(self) -> Ranges:
         """Read the members of a class up to its closing bracket, which stays."""

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from grammars.regular.syntax.assertions import lowered
 from grammars.regular.syntax.case_folding import cased_text
-from grammars.regular.syntax.character_classes import DOT, EVERY, writable
+from grammars.regular.syntax.character_classes import writable
 from grammars.regular.syntax.ecma_tree import END, START, Boundary, LookAround, NotRegular, Tree, tree_alt, tree_cat
 from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser
 from grammars.regular.terms import Ranges, Regular, chars, ranges_minus, text
@@ -167,29 +167,11 @@ class _Parser(PatternParser):
     def asserted(self, at: int) -> None:
         self.assertion = at if self.assertion is None else self.assertion
 
-    def atom(self) -> Tree | None:
-        begin = self.at
-        char = self.take()
-        match char:
-            case "(":
-                return self.group()
-            case "[":
-                negated = self.peek() == "^"
-                self.at += negated
-                members = self.cased(self.class_members())
-                self.at += 1
-                return chars(writable(ranges_minus(EVERY, members) if negated else members))
-            case ".":
-                return chars(EVERY if "s" in self.flags else DOT)
-            case "^":
-                self.asserted(begin)
-                return _LINE_START if "m" in self.flags else START
-            case "$":
-                self.asserted(begin)
-                return _LINE_END if "m" in self.flags else _LAST_LINE if self.final_newline else END
-            case "\\":
-                return self.escape(begin)
-        return self.char(ord(char))
+    def anchor(self, char: str, begin: int) -> Tree:
+        self.asserted(begin)
+        if char == "^":
+            return _LINE_START if "m" in self.flags else START
+        return _LINE_END if "m" in self.flags else _LAST_LINE if self.final_newline else END
 
     def escape(self, begin: int) -> Tree:
         if self.peek() in _ANCHORS:
@@ -201,10 +183,6 @@ class _Parser(PatternParser):
         if self.peek().isdigit() and not _OCTAL_OUTSIDE.match(self.text, self.at):
             raise self.unsupported("a back-reference", begin)
         return self.char(self.escaped_char(begin))
-
-    def char(self, code: int) -> Tree:
-        members = writable(self.cased(((code, code),)))
-        return text(chr(code)) if members == ((code, code),) else chars(members)
 
     def escaped_char(self, begin: int) -> int:
         if octal := _OCTAL.match(self.text, self.at):

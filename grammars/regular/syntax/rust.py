@@ -15,11 +15,10 @@ from functools import lru_cache
 from typing import cast
 
 from grammars.regular.syntax.assertions import lowered
-from grammars.regular.syntax.case_folding import case_folded
-from grammars.regular.syntax.character_classes import CLASSES, DOT, EVERY, category
+from grammars.regular.syntax.character_classes import CLASSES, EVERY, category
 from grammars.regular.syntax.ecma_tree import END, START, Boundary, NotRegular, Tree
 from grammars.regular.syntax.parser import MAX_COUNT, MAX_PATTERN, InvalidRegex, PatternParser, both_sides
-from grammars.regular.terms import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus, text
+from grammars.regular.terms import EPS, MAX_CODE_POINT, Ranges, Regular, chars, ranges_minus
 
 __all__ = ["InvalidRegex", "NotTranslated", "approximate_language", "language", "searched"]
 
@@ -97,6 +96,7 @@ class _Parser(PatternParser):
 
     looks: Mapping[str, tuple[bool, bool]] = {}
     refused = dict.fromkeys(("?=", "?!", "?<=", "?<!"), "look-around")
+    repeats = "*+?{"
     stacks = True
     not_ends = frozenset(("]", "-", ""))
 
@@ -158,30 +158,10 @@ class _Parser(PatternParser):
 
     # -- atoms
 
-    def atom(self) -> Tree | None:
-        begin = self.at
-        char = self.take()
-        match char:
-            case "(":
-                return self.group()
-            case "[":
-                return chars(self.char_class())
-            case ".":
-                return chars(EVERY if "s" in self.flags else DOT)
-            case "\\":
-                return self.escape()
-            case "^" | "$":
-                return START if char == "^" else END
-            case "*" | "+" | "?" | "{":
-                raise InvalidRegex("nothing to repeat", begin)
-        return self.char(ord(char))
+    def anchor(self, char: str, begin: int) -> Tree:
+        return START if char == "^" else END
 
-    def char(self, code: int) -> Tree:
-        members = self.case(((code, code),))
-        return text(chr(code)) if len(members) == 1 else chars(members)
-
-    def escape(self) -> Tree:
-        begin = self.at - 1
+    def escape(self, begin: int) -> Tree:
         ranges = self.escaped_class()
         if ranges is not None:
             return chars(ranges)
@@ -202,7 +182,7 @@ class _Parser(PatternParser):
         self.at = end + 1 if end >= 0 else len(self.text)
         name = self.text[begin + 1 : self.at].strip("{}")
         try:
-            members = self.case(category(name.removeprefix("^")))
+            members = self.cased(category(name.removeprefix("^")))
         except NotRegular:
             self.untranslated(f"\\{self.text[begin : self.at]}")
             self.is_vague = True
@@ -251,7 +231,7 @@ class _Parser(PatternParser):
                 continue
             two = self.peek(2)
             if two in _OPERATORS or (self.peek() == "]" and not first):
-                ranges = _combined(operator, ranges, self.case(chars(members).args))
+                ranges = _combined(operator, ranges, self.cased(chars(members).args))
                 operator, members = two, []
                 if two not in _OPERATORS:
                     break
@@ -284,11 +264,8 @@ class _Parser(PatternParser):
             raise InvalidRegex("an unknown class of characters", begin)
         self.at = end + 2
         pairs = zip(spelled[::2], spelled[1::2], strict=True)
-        ranges = self.case(tuple((ord(low), ord(high)) for low, high in pairs))
+        ranges = self.cased(tuple((ord(low), ord(high)) for low, high in pairs))
         return ranges_minus(EVERY, ranges) if negated else ranges
-
-    def case(self, ranges: Ranges) -> Ranges:
-        return case_folded(ranges) if "i" in self.flags else ranges
 
 
 def _is_number(text: str) -> bool:

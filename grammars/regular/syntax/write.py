@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from grammars.regular.printing import NodePrinter, PatternPrinter
@@ -10,7 +11,7 @@ from grammars.regular.syntax.character_classes import CATEGORIES, EVERY, SURROGA
 from grammars.regular.terms import ALL, Ranges, Regular, ranges_minus
 from grammars.tree.nodes import Node, Pattern, Text, alt, seq
 
-__all__ = ["ANY_TEXT", "raw_node", "written"]
+__all__ = ["ANY_TEXT", "containing", "raw_node", "written"]
 
 _SYNTAX = frozenset("\\.+*?()[]{}|^$")
 _CLASS_SYNTAX = frozenset("\\[]^-")
@@ -77,6 +78,11 @@ _PLAIN, _NAMED = (PatternPrinter(partial(_class, named=named), _word, "(") for n
 
 #: Any text, line breaks included.
 ANY_TEXT = Pattern("(?s:.*)")
+
+
+def containing(texts: Sequence[str]) -> Node:
+    """Return any text that contains one of ``texts``."""
+    return Pattern(f"(?s:.*)(?:{'|'.join(map(re.escape, texts))})(?s:.*)")
 
 
 def _leaf(term: Regular, lead: str, end: str) -> Node:

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from typing import Any
 
-import lark
-from lark import Token, Transformer
+from lark import Token
 from lark.exceptions import UnexpectedToken
-from lark.lexer import Lexer
 
-from grammars.text_grammars.lark.ast import (
-    AltExpr,
-    Definition,
-    Expr,
-    Literal,
-    Name,
-    Regexp,
-    Repeated,
-    SeqExpr,
-    SourcePlace,
-)
+from grammars.text_grammars.lark.ast import Definition, Expr, Literal, Regexp
 from grammars.text_grammars.lark.check import check_size
 from grammars.text_grammars.lark.lexer import check_tokens
-from grammars.text_grammars.lark.parser import repeat_count
+from grammars.text_grammars.lark.parser import GrammarValues, lark_parser, place_of, refused
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["parse_gbnf"]
@@ -71,32 +58,28 @@ def parse_gbnf(text: Any) -> list[Definition]:
         raise GrammarError("the grammar is empty", expected="GBNF with a rule called root")
     check_size(text)
     try:
-        definitions: list[Definition] = _parser().parse(text)
+        definitions: list[Definition] = lark_parser(_GRAMMAR, _tokens_of, _Values).parse(text)
     except UnexpectedToken as error:
         raise _unexpected(error, text) from None
     return definitions
 
 
-class _OwnLexer(Lexer):
-    def __init__(self, conf: Any) -> None:
-        del conf
-
-    def lex(self, data: str) -> Iterator[Token]:
-        at, line, begin, number = 0, 1, 0, 0
-        while at < len(data):
-            match = _SCANNER.match(data, at)
-            if match is None:
-                raise GrammarError(f"unexpected {shown(data[at])}", line=line, column=at - begin + 1, expected="GBNF")
-            if match.lastgroup != "SKIP":
-                token = Token(str(match.lastgroup), match.group(), at, line, at - begin + 1)
-                check_tokens(number, token)
-                number += 1
-                yield token
-            newlines = data.count("\n", at, match.end())
-            if newlines:
-                line += newlines
-                begin = data.rindex("\n", at, match.end()) + 1
-            at = match.end()
+def _tokens_of(data: str) -> Iterator[Token]:
+    at, line, begin, number = 0, 1, 0, 0
+    while at < len(data):
+        match = _SCANNER.match(data, at)
+        if match is None:
+            raise GrammarError(f"unexpected {shown(data[at])}", line=line, column=at - begin + 1, expected="GBNF")
+        if match.lastgroup != "SKIP":
+            token = Token(str(match.lastgroup), match.group(), at, line, at - begin + 1)
+            check_tokens(number, token)
+            number += 1
+            yield token
+        newlines = data.count("\n", at, match.end())
+        if newlines:
+            line += newlines
+            begin = data.rindex("\n", at, match.end()) + 1
+        at = match.end()
 
 
 def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
@@ -108,75 +91,33 @@ def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
     return GrammarError(f"unexpected {shown(str(token)[:40])}", line=token.line, column=token.column, expected=expected)
 
 
-class _Values(Transformer):
+class _Values(GrammarValues):
     def start(self, rules: list[Definition]) -> list[Definition]:
         return rules
 
     def rule(self, parts: list[Any]) -> Definition:
         head, body = parts
-        return Definition(str(head)[:-3].strip(), body, at=_place(head))
-
-    def alternatives(self, parts: list[Any]) -> Expr:
-        options = tuple(part for part in parts if not (isinstance(part, Token) and part.type == "VBAR"))
-        return options[0] if len(options) == 1 else AltExpr(options)
-
-    def sequence(self, parts: list[Any]) -> Expr:
-        return parts[0] if len(parts) == 1 else SeqExpr(tuple(parts))
-
-    def repeated(self, parts: list[Any]) -> Expr:
-        body, *quantifiers = parts
-        for quantifier in quantifiers:
-            body = _repeat(body, quantifier)
-        return body  # type: ignore[no-any-return]
-
-    def group(self, parts: list[Any]) -> Expr:
-        return parts[1]  # type: ignore[no-any-return]
-
-    def reference(self, parts: list[Token]) -> Expr:
-        return Name(str(parts[0]), _place(parts[0]))
+        return Definition(str(head)[:-3].strip(), body, at=place_of(head))
 
     def literal(self, parts: list[Token]) -> Expr:
-        return Literal("".join(map(chr, _codes(parts[0], 1))), False, _place(parts[0]))
+        return Literal("".join(map(chr, _codes(parts[0], 1))), False, place_of(parts[0]))
 
     def char_class(self, parts: list[Token]) -> Expr:
         token = parts[0]
         negated = str(token)[1:2] == "^"
         codes = _codes(token, 1 + negated, ranges=True)
         if not codes:
-            raise _refused("an empty character class", token, "list a character, or write . for any")
-        return Regexp(f"[{'^' if negated else ''}{_class_items(codes, token)}]", "", _place(token))
+            raise refused("an empty character class", token, "list a character, or write . for any")
+        return Regexp(f"[{'^' if negated else ''}{_class_items(codes, token)}]", "", place_of(token))
 
     def any_char(self, parts: list[Token]) -> Expr:
-        return Regexp("(?s:.)", "", _place(parts[0]))
+        return Regexp("(?s:.)", "", place_of(parts[0]))
 
     def token(self, parts: list[Token]) -> Expr:
-        raise _refused(f"{parts[0]} writes a token, not text", parts[0], "in double quotes it is text")
+        raise refused(f"{parts[0]} writes a token, not text", parts[0], "in double quotes it is text")
 
     def look(self, parts: list[Any]) -> Expr:
-        raise _refused("look-around is not supported", parts[0], "write rules for what follows")
-
-
-def _place(token: Token) -> SourcePlace:
-    return token.line or 0, token.column or 0
-
-
-def _refused(message: str, token: Token, hint: str) -> GrammarError:
-    return GrammarError(message, line=token.line or 0, column=token.column or 0, hint=hint)
-
-
-def _repeat(body: Expr, quantifier: Token) -> Expr:
-    text = str(quantifier)
-    if text in "*+?":
-        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[text]
-    else:
-        low, comma, high = text.strip("{}").partition(",")
-        if not low.strip() and not high.strip():
-            raise _refused("a repeat needs a number", quantifier, "write {2}, {2,} or {2,5}")
-        least = repeat_count(low, quantifier)
-        most = (repeat_count(high, quantifier) if high.strip() else None) if comma else least
-    if most is not None and most < least:
-        raise _refused(f"a repeat from {least} to {most} times", quantifier, "put the smaller number first")
-    return SeqExpr(()) if most == 0 else Repeated(body, least, most, _place(quantifier))
+        raise refused("look-around is not supported", parts[0], "write rules for what follows")
 
 
 _ESCAPES = {"n": 10, "r": 13, "t": 9, "\\": 92, '"': 34, "[": 91, "]": 93, "-": 45, "^": 94, "/": 47}
@@ -199,7 +140,7 @@ def _codes(token: Token, skip: int, *, ranges: bool = False) -> list[int]:
             code, at = _escape(token, text, at)
             out.append(code)
     if any(0xD800 <= code <= 0xDFFF or code > 0x10FFFF for code in out):
-        raise _refused("not a character", token, "code points end at 10FFFF, without D800 to DFFF")
+        raise refused("not a character", token, "code points end at 10FFFF, without D800 to DFFF")
     return out
 
 
@@ -208,11 +149,11 @@ def _escape(token: Token, text: str, at: int) -> tuple[int, int]:
     size = {"x": 2, "u": 4, "U": 8}.get(kind)
     if size is None:
         if kind not in _ESCAPES:
-            raise _refused(f"unknown escape \\{kind}", token, f"write {kind} alone, or its code as \\x{ord(kind):02X}")
+            raise refused(f"unknown escape \\{kind}", token, f"write {kind} alone, or its code as \\x{ord(kind):02X}")
         return _ESCAPES[kind], at + 2
     digits = text[at + 2 : at + 2 + size]
     if not re.fullmatch(f"[0-9a-fA-F]{{{size}}}", digits):
-        raise _refused(f"\\{kind} needs {size} hexadecimal digits", token, "put zeros in front")
+        raise refused(f"\\{kind} needs {size} hexadecimal digits", token, "put zeros in front")
     return int(digits, 16), at + 2 + size
 
 
@@ -222,16 +163,10 @@ def _class_items(codes: list[int], token: Token) -> str:
     while i < len(codes):
         if i + 2 < len(codes) and codes[i + 1] == _DASH:
             if codes[i] > codes[i + 2]:
-                raise _refused("a range in the wrong order", token, "put the smaller character first")
+                raise refused("a range in the wrong order", token, "put the smaller character first")
             out.append(f"\\x{{{codes[i]:x}}}-\\x{{{codes[i + 2]:x}}}")
             i += 3
         else:
             out.append(f"\\x{{{codes[i]:x}}}")
             i += 1
     return "".join(out)
-
-
-@functools.cache
-def _parser() -> lark.Lark:
-    """The parser, made when the first grammar comes: its tables take some 30 ms."""
-    return lark.Lark(_GRAMMAR, parser="lalr", lexer=_OwnLexer, transformer=_Values(), maybe_placeholders=False)

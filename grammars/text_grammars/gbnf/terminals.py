@@ -10,25 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from grammars.limits.work import WORK, Work
 from grammars.regular.languages import lengths
 from grammars.text_grammars.lark.ast import (
-    AltExpr,
     Definition,
     Expr,
     LarkGrammar,
     Literal,
     Name,
-    Repeated,
     SeqExpr,
-    SourcePlace,
-    walk,
+    map_parts,
 )
-from grammars.text_grammars.lark.check import MAX_ATOMS
+from grammars.text_grammars.lark.check import MAX_ATOMS, check_names
 from grammars.text_grammars.lark.graph import components, uses_of
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, swallowing_lexemes
-from special_tokens.errors import GrammarError, shown
+from special_tokens.errors import GrammarError
 
 __all__ = ["as_lark"]
 
@@ -55,7 +53,7 @@ class _Converted:
 
     def source(self) -> LarkGrammar:
         """Return the grammar with as many terminals as the engine's greedy lexer can separate from what follows."""
-        self._check_names()
+        check_names(LarkGrammar(tuple(self.definitions)), "root", "root ::= ...")
         self.uses = uses_of(self.definitions)
         self.terminals = set(_regular_rules(self.uses))
         names = self._new_names()
@@ -102,22 +100,6 @@ class _Converted:
                 self.terminals.discard(name)
                 waiting += users[name]
 
-    def _check_names(self) -> None:
-        seen: dict[str, SourcePlace] = {}
-        for definition in self.definitions:
-            if definition.name in seen:
-                line, column = definition.at
-                hint = f"first in line {seen[definition.name][0]}"
-                raise GrammarError(f"{shown(definition.name)} is defined twice", line=line, column=column, hint=hint)
-            seen[definition.name] = definition.at
-        if "root" not in seen:
-            raise GrammarError("there is no rule called root", expected="root ::= ...")
-        for definition in self.definitions:
-            for expr in walk(definition.body):
-                if isinstance(expr, Name) and expr.name not in seen:
-                    line, column = expr.at
-                    raise GrammarError(f"{shown(expr.name)} is not defined", line=line, column=column, hint="add it")
-
     def _new_names(self) -> dict[str, str]:
         """Return unique names that are valid in Lark; a terminal's is the same in upper case."""
         out: dict[str, str] = {}
@@ -150,13 +132,7 @@ class _Converted:
                 return Name(self._name(name, names), at)
             case Literal(text=text, at=at) if not terminal and text in self.split:
                 return SeqExpr(tuple(Literal(char, False, at) for char in text))
-            case SeqExpr(parts=parts):
-                return SeqExpr(tuple(self._expr(part, names, terminal) for part in parts))
-            case AltExpr(options=options):
-                return AltExpr(tuple(self._expr(option, names, terminal) for option in options))
-            case Repeated(body=body, least=least, most=most, at=at):
-                return Repeated(self._expr(body, names, terminal), least, most, at)
-        return expr
+        return map_parts(expr, partial(self._expr, names=names, terminal=terminal))
 
 
 def _regular_rules(uses: Mapping[str, Mapping[str, Name]]) -> frozenset[str]:

@@ -6,7 +6,8 @@ Positions (``at``) are pairs of line and column, both from 1; they are ignored i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 from grammars.regular.terms import Regular
@@ -34,6 +35,8 @@ __all__ = [
     "SourcePlace",
     "is_lexeme",
     "map_lexemes",
+    "map_parts",
+    "parts_of",
     "walk",
 ]
 
@@ -233,11 +236,17 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while stack:
         node = stack.pop()
         yield node
-        match node:
-            case SeqExpr(parts=parts) | AltExpr(options=parts) | AndExpr(parts=parts):
-                stack.extend(reversed(parts))
-            case NotExpr(body=body) | Repeated(body=body):
-                stack.append(body)
+        stack.extend(reversed(parts_of(node)))
+
+
+def parts_of(expr: Expr) -> tuple[Expr, ...]:
+    """Return the expressions that this one is made of."""
+    match expr:
+        case SeqExpr(parts=parts) | AltExpr(options=parts) | AndExpr(parts=parts):
+            return parts
+        case NotExpr(body=body) | Repeated(body=body):
+            return (body,)
+    return ()
 
 
 def is_terminal_name(name: str) -> bool:
@@ -260,13 +269,16 @@ def is_lexeme(expr: Expr, is_lexeme_rule: Callable[[str], bool] = lambda name: F
 
 def map_lexemes(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Return the expression of a rule with ``change`` applied to each of its lexemes."""
-    if is_lexeme(expr):
-        return change(expr)
+    return change(expr) if is_lexeme(expr) else map_parts(expr, partial(map_lexemes, change=change))
+
+
+def map_parts(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """Return the expression of a rule with ``change`` applied to what it is made of."""
     match expr:
         case SeqExpr(parts=parts):
-            return SeqExpr(tuple(map_lexemes(part, change) for part in parts))
+            return SeqExpr(tuple(map(change, parts)))
         case AltExpr(options=options):
-            return AltExpr(tuple(map_lexemes(option, change) for option in options))
-        case Repeated(body=body, least=least, most=most, at=at):
-            return Repeated(map_lexemes(body, change), least, most, at)
+            return AltExpr(tuple(map(change, options)))
+        case Repeated(body=body):
+            return replace(expr, body=change(body))
     return expr

@@ -24,7 +24,6 @@ from grammars.text_grammars.lark.ast import (
     JsonExpr,
     LarkGrammar,
     Name,
-    NotExpr,
     Refused,
     RegexExt,
     Regexp,
@@ -32,6 +31,7 @@ from grammars.text_grammars.lark.ast import (
     RoleMark,
     SeqExpr,
     SourcePlace,
+    parts_of,
     walk,
 )
 from grammars.text_grammars.lark.graph import components, fixpoint, uses_of
@@ -45,6 +45,7 @@ __all__ = [
     "MAX_NESTING",
     "check",
     "check_length",
+    "check_names",
     "check_shape",
     "check_size",
     "productive_rules",
@@ -96,7 +97,7 @@ def check(source: LarkGrammar, *, roles: frozenset[str] = frozenset()) -> None:
     for statement in source.refused:
         raise _refuse(statement.why, statement.at, statement.hint)
     _check_atoms(source, roles)
-    _check_names(source)
+    check_names(source)
     for definition in source.definitions:
         _check_definition(definition)
     for ignore in source.ignores:
@@ -180,22 +181,14 @@ def _check_nesting(body: Expr, at: SourcePlace) -> None:
         expr, depth = stack.pop()
         if depth > MAX_NESTING:
             raise _refuse(f"parentheses are nested more than {MAX_NESTING} deep", at, "name the inner parts")
-        stack.extend((child, depth + 1) for child in _children(expr))
-
-
-def _children(expr: Expr) -> Iterable[Expr]:
-    match expr:
-        case SeqExpr(parts=parts) | AltExpr(options=parts) | AndExpr(parts=parts):
-            return parts
-        case NotExpr(body=body) | Repeated(body=body):
-            return (body,)
-    return ()
+        stack.extend((child, depth + 1) for child in parts_of(expr))
 
 
 # -- names
 
 
-def _check_names(source: LarkGrammar) -> None:
+def check_names(source: LarkGrammar, begin: str = "start", how: str = "start: ...") -> None:
+    """Raise `GrammarError` for a name that is defined twice, not at all, or missing: that of the rule ``begin``."""
     defined: dict[str, Definition] = {}
     for definition in source.definitions:
         if definition.name in defined:
@@ -205,8 +198,8 @@ def _check_names(source: LarkGrammar) -> None:
                 hint += "; give what is imported another name: -> NAME"
             raise _refuse(f"{shown(definition.name)} is defined twice", definition.at, hint)
         defined[definition.name] = definition
-    if "start" not in defined:
-        raise GrammarError("there is no rule called start", expected="start: ...")
+    if begin not in defined:
+        raise GrammarError(f"there is no rule called {begin}", expected=how)
     for expr in source.walk():
         if isinstance(expr, Name) and expr.name not in defined:
             near = difflib.get_close_matches(expr.name, defined, 1)
@@ -295,7 +288,7 @@ def _check_productive(source: LarkGrammar) -> None:
     groups = components(uses)
     productive = productive_rules(source)
     leads_back = {name for group in groups for name in group if len(group) > 1 or name in uses[name]}
-    for name in _reachable(uses, "start"):
+    for name in _reachable(uses):
         if name not in productive and name in leads_back:
             raise _refuse(f"the rule {shown(name)} can never end", rules[name].at, "give it an option without itself")
 
@@ -330,13 +323,11 @@ def productive_rules(source: LarkGrammar, endless: Container[int] = ()) -> set[s
     return productive
 
 
-def _reachable(uses: Mapping[str, Iterable[str]], begin: str) -> list[str]:
-    """Return ``begin`` and all rules that it uses, directly or not."""
-    reached = {begin: None}
-    waiting = [begin]
-    while waiting:
-        for name in uses[waiting.pop()]:
-            if name not in reached:
-                reached[name] = None
-                waiting.append(name)
-    return list(reached)
+def _reachable(uses: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return ``start`` and all rules that it uses, directly or not."""
+    reached, waiting = {"start": None}, ["start"]
+    for name in waiting:  # which it extends
+        new = {used: None for used in uses[name] if used not in reached}
+        reached |= new
+        waiting += new
+    return waiting

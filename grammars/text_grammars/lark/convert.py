@@ -167,4 +167,6 @@ class Schemas:
         self.rows += built.report.rows
         rendered = render(built.node)
         assert not rendered.subs
-        return replace(expr, lark="%lark {\n" + rendered.lark() + "}", language=json_language(built.node))
+        return replace(
+            expr, lark="%lark {\n" + rendered.lark() + "}", language=json_language(built.node, self.spelling)
+        )

@@ -46,6 +46,7 @@ from grammars.text_grammars.lark.ast import (
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.graph import components, uses_of
 from grammars.tree.nodes import Alt, And, Group, Lexeme, Node, Not, Pattern, Ref, Repeat, RuleDef, Seq, Text
+from grammars.values.spelling import Spelling
 
 __all__ = [
     "CLOSE",
@@ -60,6 +61,8 @@ __all__ = [
 
 #: A character of no text: the end of a lexeme that nothing goes on with.
 CLOSE = chars([(-1, -1)])
+#: Any text of one line, as JSON is without white space: strings have no line breaks.
+_LINE = rep(chars([(0x20, MAX_CODE_POINT)]), 0, None)
 
 #: Parts of a lexeme with the terminals that it names expanded; larger ones are not analysed.
 _MAX_PARTS = 25_000
@@ -189,31 +192,31 @@ def node_language(node: Node) -> Regular:
     raise TypeError(f"not a terminal node: {node!r}")
 
 
-def json_language(node: Node) -> Regular:
+def json_language(node: Node, spelling: Spelling) -> Regular:
     """Return the JSON values of ``node``, which our own compiler of schemas made.
 
     Numbers, true, false and null are written out; another value is its first character, any text and `CLOSE`.
     """
-    return alt(*_json_values(node, {}))
+    return alt(*_json_values(node, {}, ALL if spelling.max_whitespace else _LINE))
 
 
-def _json_values(node: Node, rules: dict[str, RuleDef]) -> Iterator[Regular]:
+def _json_values(node: Node, rules: dict[str, RuleDef], inner: Regular) -> Iterator[Regular]:
     match node:
         case Lexeme(name="integer"):
             yield language("-?(?:0|[1-9][0-9]*)")  # without the bound of our lexeme, which is too much to search
         case Lexeme(name="number") | Text("null" | "false" | "true"):
             yield node_language(node)
         case Text() | Lexeme():
-            yield cat(text(node.text[0] if isinstance(node, Text) else '"'), ALL, CLOSE)
+            yield cat(text(node.text[0] if isinstance(node, Text) else '"'), inner, CLOSE)
         case Seq(parts=(first, *_)):
-            yield from _json_values(first, rules)
+            yield from _json_values(first, rules, inner)
         case Group(start=start, rules=inner_rules):
-            yield from _json_values(start, dict(inner_rules))
+            yield from _json_values(start, dict(inner_rules), inner)
         case Ref(name=name) if name in rules:
-            yield from _json_values(rules.pop(name).body, rules)
+            yield from _json_values(rules.pop(name).body, rules, inner)
         case Alt(options=options):
             for option in options:
-                yield from _json_values(option, rules)
+                yield from _json_values(option, rules, inner)
 
 
 def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:

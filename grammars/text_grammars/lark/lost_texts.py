@@ -178,11 +178,12 @@ class LexerWalk:
         lexeme, after = self._lexeme(begun), self._begin(begun.followers)
         if not isinstance(lexeme, KnownLexeme) or begun.left == EPS:
             return False
-        if lexeme.is_lazy or not after or (begun.left.op == "cat" and begun.left.args[-1] == CLOSE):
+        if not after or (begun.left.op == "cat" and begun.left.args[-1] == CLOSE):
             return True
         first = chars(move[:2] for next_lexeme in after for move in _moves(next_lexeme.left)).args
         is_word = begun.left.op == "words" and len(begun.left.args) == 1
-        return len(group) == 1 and (is_word or ranges_minus(first, _alphabet(begun.left).args) == first)
+        is_apart = lexeme.is_lazy or is_word or ranges_minus(first, _alphabet(begun.left).args) == first
+        return len(group) == 1 and is_apart
 
     def _is_lazy(self, begun: _Begun) -> bool:
         lexeme = self._lexeme(begun)
@@ -192,8 +193,18 @@ class LexerWalk:
         """Note the lexemes of a group that would go on, or lead elsewhere, where lazy ones have ended."""
         followers = reduce(or_, (lexeme.followers for lexeme in ended))
         for other in group:
-            if other not in ended and (other.left != EPS or other.followers & ~followers):
+            is_other = other.left != EPS or other.followers & ~followers
+            if other not in ended and is_other and self._has_text(other.left):
                 self.cut[self._shown(ended[0]), self._shown(other)] = None
+
+    def _has_text(self, term: Regular) -> bool:
+        reached = [term]
+        for left in reached:  # which it extends
+            self._work.spend(left.size)
+            if left.nullable:
+                return True
+            reached += dict.fromkeys(after for _, _, after in _moves(left) if after not in reached)
+        return False
 
     def _read_as_the_lexer(self, group: _Group) -> Iterator[tuple[_Group, _Begun | None, LostText | None]]:
         after = self._after(group)

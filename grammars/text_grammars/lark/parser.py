@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import lark
@@ -42,7 +42,7 @@ from grammars.text_grammars.lark.common_terminals import COMMON
 from grammars.text_grammars.lark.lexer import KINDS, tokens_of
 from special_tokens.errors import GrammarError
 
-__all__ = ["MAX_COUNT", "parse", "repeat_count"]
+__all__ = ["MAX_COUNT", "GrammarValues", "lark_parser", "parse", "place_of", "refused"]
 
 #: The largest number of a counted repeat in a rule.
 MAX_COUNT = 1_000_000
@@ -89,20 +89,10 @@ prefixed: TILDE prefixed -> negated
 """
 
 
-class _OwnLexer(Lexer):
-    """Passes our tokens to lark's parser."""
-
-    def __init__(self, conf: Any) -> None:
-        del conf
-
-    def lex(self, data: str) -> Iterator[Token]:
-        return tokens_of(data)
-
-
 def parse(text: str) -> LarkGrammar:
     """Parse ``text``; raise `GrammarError` with line and column for a syntax error."""
     try:
-        source: LarkGrammar = _parser().parse(text)
+        source: LarkGrammar = lark_parser(_GRAMMAR, tokens_of, _Values).parse(text)
         return source
     except UnexpectedToken as error:
         raise _unexpected(error, text) from None
@@ -139,8 +129,8 @@ def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
     )
 
 
-def _place(token: Token) -> SourcePlace:
-    return token.line, token.column
+def place_of(token: Token) -> SourcePlace:
+    return token.line or 0, token.column or 0
 
 
 def _imported(path: str, name: str, alias: str, at: SourcePlace) -> Definition:
@@ -151,9 +141,31 @@ def _imported(path: str, name: str, alias: str, at: SourcePlace) -> Definition:
     return Definition(alias, Regexp(COMMON[name], at=at), at=at)
 
 
-class _Values(Transformer):
+class GrammarValues(Transformer):
     """Builds the tree while lark parses, so that nothing recurses over a deep tree."""
 
+    def alternatives(self, parts: list[Any]) -> Expr:
+        options = tuple(part for part in parts if not _is(part, "VBAR"))
+        return options[0] if len(options) == 1 else AltExpr(options)
+
+    def sequence(self, parts: list[Any]) -> Expr:
+        return parts[0] if len(parts) == 1 else SeqExpr(tuple(parts))
+
+    def repeated(self, parts: list[Any]) -> Expr:
+        body, *quantifiers = parts
+        for quantifier in quantifiers if quantifiers != [None] else ():
+            least, most = _bounds(quantifier)
+            body = SeqExpr(()) if most == 0 else Repeated(body, least, most, place_of(quantifier))
+        return body  # type: ignore[no-any-return]
+
+    def group(self, parts: list[Any]) -> Expr:
+        return parts[1]  # type: ignore[no-any-return]
+
+    def reference(self, parts: list[Token]) -> Expr:
+        return Name(parts[0].value, place_of(parts[0]))
+
+
+class _Values(GrammarValues):
     def start(self, items: list[Any]) -> LarkGrammar:
         flat: list[Any] = []
         for item in items:
@@ -171,10 +183,10 @@ class _Values(Transformer):
     def definition(self, parts: list[Any]) -> Definition:
         head, *middle, body = [part for part in parts if not _is(part, "COLON")]
         attributes = next((part for part in middle if isinstance(part, tuple)), ())
-        return Definition(head.value, body, attributes, _place(head))
+        return Definition(head.value, body, attributes, place_of(head))
 
     def priority(self, parts: list[Token]) -> Any:
-        raise _refused("priorities have no meaning here", parts[0], "terminals are matched greedily, all at once")
+        raise refused("priorities have no meaning here", parts[0], "terminals are matched greedily, all at once")
 
     def attributes(self, parts: list[Any]) -> tuple[Attribute, ...]:
         return tuple(part for part in parts if isinstance(part, Attribute))
@@ -183,10 +195,10 @@ class _Values(Transformer):
         name, value = parts[0], parts[2] if len(parts) > 2 else None
         if isinstance(value, Token):
             value = str(value.value)
-        return Attribute(name.value, value, _place(name))
+        return Attribute(name.value, value, place_of(name))
 
     def ignore(self, parts: list[Any]) -> Ignore:
-        return Ignore(parts[1], _place(parts[0]))
+        return Ignore(parts[1], place_of(parts[0]))
 
     def path(self, parts: list[Any]) -> str:
         return "".join(part.value for part in parts)
@@ -194,26 +206,22 @@ class _Values(Transformer):
     def import_one(self, parts: list[Any]) -> Definition:
         path, _, name = parts[1].rpartition(".")
         alias = parts[3].value if len(parts) > 3 and parts[3] is not None else name
-        return _imported(path, name, alias, _place(parts[0]))
+        return _imported(path, name, alias, place_of(parts[0]))
 
     def import_many(self, parts: list[Any]) -> list[Definition]:
         names = [part for part in parts[2:] if _is(part, "RULE") or _is(part, "TERMINAL")]
-        return [_imported(parts[1], name.value, name.value, _place(parts[0])) for name in names]
+        return [_imported(parts[1], name.value, name.value, place_of(parts[0])) for name in names]
 
     def options(self, parts: list[Token]) -> Refused:
-        return Refused("%llguidance changes the whole plan", _TRUSTED, _place(parts[0]))
+        return Refused("%llguidance changes the whole plan", _TRUSTED, place_of(parts[0]))
 
     def override(self, parts: list[Any]) -> Any:
-        raise _refused(f"{parts[0].value} has no meaning here", parts[0], "write the rule once")
+        raise refused(f"{parts[0].value} has no meaning here", parts[0], "write the rule once")
 
     def declare(self, parts: list[Any]) -> Any:
-        raise _refused("%declare has no meaning here", parts[0], "define the terminal")
+        raise refused("%declare has no meaning here", parts[0], "define the terminal")
 
     # -- expressions
-
-    def alternatives(self, parts: list[Any]) -> Expr:
-        options = tuple(part for part in parts if not _is(part, "VBAR"))
-        return options[0] if len(options) == 1 else AltExpr(options)
 
     def alternative(self, parts: list[Any]) -> Expr:
         return parts[0]  # type: ignore[no-any-return]  # what follows an arrow names it in lark's tree
@@ -222,81 +230,63 @@ class _Values(Transformer):
         conjuncts = tuple(part for part in parts if not _is(part, "AND"))
         if len(conjuncts) == 1:
             return conjuncts[0]  # type: ignore[no-any-return]
-        return AndExpr(conjuncts, _place(parts[1]))
-
-    def sequence(self, parts: list[Any]) -> Expr:
-        return parts[0] if len(parts) == 1 else SeqExpr(tuple(parts))
-
-    def repeated(self, parts: list[Any]) -> Expr:
-        body, quantifier = parts
-        if quantifier is None:
-            return body  # type: ignore[no-any-return]
-        least, most = _bounds(quantifier)
-        if most == 0:
-            return SeqExpr(())
-        return Repeated(body, least, most, _place(quantifier))
+        return AndExpr(conjuncts, place_of(parts[1]))
 
     def negated(self, parts: list[Any]) -> Expr:
-        return NotExpr(parts[1], _place(parts[0]))
+        return NotExpr(parts[1], place_of(parts[0]))
 
     def plain_atom(self, parts: list[Any]) -> Expr:
         return parts[0]  # type: ignore[no-any-return]
 
-    def group(self, parts: list[Any]) -> Expr:
-        return parts[1]  # type: ignore[no-any-return]
-
     def maybe(self, parts: list[Any]) -> Expr:
-        return Repeated(parts[1], 0, 1, _place(parts[0]))
+        return Repeated(parts[1], 0, 1, place_of(parts[0]))
 
     def literal(self, parts: list[Token]) -> Expr:
         text, ignore_case = _string(parts[0])
-        return Literal(text, ignore_case, _place(parts[0]))
+        return Literal(text, ignore_case, place_of(parts[0]))
 
     def char_range(self, parts: list[Token]) -> Expr:
         (first, i), (last, j) = _string(parts[0]), _string(parts[2])
         if i or j or len(first) != 1 or len(last) != 1 or first > last:
-            raise _refused("a range goes from one character up to another", parts[0], 'write "a".."z"')
-        return CharRange(first, last, _place(parts[0]))
+            raise refused("a range goes from one character up to another", parts[0], 'write "a".."z"')
+        return CharRange(first, last, place_of(parts[0]))
 
     def regexp(self, parts: list[Token]) -> Expr:
         regex, _, flags = parts[0].value[1:].rpartition("/")
-        return Regexp(_unescape_slashes(regex), flags, _place(parts[0]))
-
-    def reference(self, parts: list[Token]) -> Expr:
-        return Name(parts[0].value, _place(parts[0]))
+        return Regexp(_unescape_slashes(regex), flags, place_of(parts[0]))
 
     def template(self, parts: list[Any]) -> Any:
-        raise _refused(f"the template {parts[0].value} is not supported", parts[0], "write a rule for each use of it")
+        raise refused(f"the template {parts[0].value} is not supported", parts[0], "write a rule for each use of it")
 
     def token_syntax(self, parts: list[Token]) -> Expr:
         role = re.fullmatch(r"<\[\$([A-Z][A-Z_]*)\]>", parts[0].value)
         if role:
-            return RoleMark(role[1], _place(parts[0]))
+            return RoleMark(role[1], place_of(parts[0]))
         text = parts[0].value
-        return Refused(f"{text} writes a token, not text", f'"{text}" in quotes is text', _place(parts[0]))
+        return Refused(f"{text} writes a token, not text", f'"{text}" in quotes is text', place_of(parts[0]))
 
     def grammar_ref(self, parts: list[Token]) -> Expr:
-        return Refused(f"{parts[0].value} references another grammar", _TRUSTED, _place(parts[0]))
+        return Refused(f"{parts[0].value} references another grammar", _TRUSTED, place_of(parts[0]))
 
     def role(self, parts: list[Token]) -> Expr:
-        return RoleMark(parts[0].value[1:], _place(parts[0]))
+        return RoleMark(parts[0].value[1:], place_of(parts[0]))
 
     def json_value(self, parts: list[Token]) -> Expr:
-        return JsonExpr(json.dumps(parts[0].value, ensure_ascii=False), _place(parts[0]))
+        return JsonExpr(json.dumps(parts[0].value, ensure_ascii=False), place_of(parts[0]))
 
     def regex_ext(self, parts: list[Token]) -> Expr:
-        return RegexExt(json.dumps(parts[0].value, ensure_ascii=False), _place(parts[0]))
+        return RegexExt(json.dumps(parts[0].value, ensure_ascii=False), place_of(parts[0]))
 
     def nested(self, parts: list[Token]) -> Expr:
-        return Refused("a nested grammar (%lark) is not supported", _OWN_RULES, _place(parts[0]))
+        return Refused("a nested grammar (%lark) is not supported", _OWN_RULES, place_of(parts[0]))
 
 
 def _is(part: Any, kind: str) -> bool:
     return isinstance(part, Token) and part.type == kind
 
 
-def _refused(message: str, token: Token, hint: str) -> GrammarError:
-    return GrammarError(message, line=token.line, column=token.column, hint=hint)
+def refused(message: str, token: Token, hint: str) -> GrammarError:
+    return GrammarError(message, line=token.line or 0, column=token.column or 0, hint=hint)
 
 
 def _bounds(token: Token) -> tuple[int, int | None]:
@@ -304,20 +294,20 @@ def _bounds(token: Token) -> tuple[int, int | None]:
     if token.type == "OP":
         return {"*": (0, None), "+": (1, None), "?": (0, 1)}[text]
     if token.type == "TIMES":
-        numbers = [repeat_count(n, token) for n in re.findall(r"[0-9]+", text)]
+        numbers = [_count(n, token) for n in re.findall(r"[0-9]+", text)]
         least, most = numbers[0], numbers[-1]
     else:
         low, comma, high = text.strip("{}").partition(",")
         if not low.strip() and not high.strip():
-            raise _refused("a repeat needs a number", token, "write {2}, {2,} or {2,5}")
-        least = repeat_count(low, token)
-        most = (repeat_count(high, token) if high.strip() else -1) if comma else least
+            raise refused("a repeat needs a number", token, "write {2}, {2,} or {2,5}")
+        least = _count(low, token)
+        most = (_count(high, token) if high.strip() else -1) if comma else least
     if most != -1 and most < least:
-        raise _refused(f"a repeat from {least} to {most} times", token, "the second number is the larger one")
+        raise refused(f"a repeat from {least} to {most} times", token, "the second number is the larger one")
     return least, None if most == -1 else most
 
 
-def repeat_count(digits: str, token: Token) -> int:
+def _count(digits: str, token: Token) -> int:
     """Return the number of a counted repeat, 0 if there is none; raise `GrammarError` past `MAX_COUNT`."""
     digits = digits.strip().lstrip("0")
     if len(digits) > 7 or int(digits or 0) > MAX_COUNT:
@@ -334,7 +324,7 @@ def _string(token: Token) -> tuple[str, bool]:
     body = re.sub(r"\\(?:x([0-9a-fA-F]{2})|.)", lambda m: f"\\u00{m[1]}" if m[1] else m[0], body)
     value = json.loads(body)
     if any("\ud800" <= char <= "\udfff" for char in value):
-        raise _refused("the literal contains a lone surrogate", token, "write text that UTF-8 can encode")
+        raise refused("the literal contains a lone surrogate", token, "write text that UTF-8 can encode")
     return value, ignore_case
 
 
@@ -343,6 +333,14 @@ def _unescape_slashes(regex: str) -> str:
 
 
 @functools.cache
-def _parser() -> lark.Lark:
-    """The parser, made when the first grammar comes: its tables take some 30 ms."""
-    return lark.Lark(_GRAMMAR, parser="lalr", lexer=_OwnLexer, transformer=_Values(), maybe_placeholders=True)
+def lark_parser(grammar: str, tokens_of: Callable[[str], Iterator[Token]], values: type[Transformer]) -> lark.Lark:
+    """Return lark's parser of our tokens, made when the first grammar comes: its tables take some 30 ms."""
+
+    class OwnLexer(Lexer):
+        def __init__(self, conf: Any) -> None:
+            del conf
+
+        def lex(self, data: str) -> Iterator[Token]:
+            return tokens_of(data)
+
+    return lark.Lark(grammar, parser="lalr", lexer=OwnLexer, transformer=values(), maybe_placeholders=True)

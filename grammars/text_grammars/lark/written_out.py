@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from grammars.limits.work import TooMuch
-from grammars.text_grammars.lark.ast import AltExpr, Expr, LarkGrammar, Name, Repeated, SeqExpr
+from grammars.text_grammars.lark.ast import AltExpr, Expr, LarkGrammar, Name, Repeated, SeqExpr, map_parts
 from grammars.text_grammars.lark.graph import components, uses_of
 
 __all__ = ["written_out"]
@@ -46,15 +46,11 @@ def _written_out(source: LarkGrammar, unrolled: bool) -> LarkGrammar:
                 return copy(rules[name].body, within | {name})
             case Name(name="start"):
                 return replace(expr, name=_INNER_START)
-            case SeqExpr(parts=parts):
-                return SeqExpr(tuple(map(again, parts)))
-            case AltExpr(options=options):
-                return AltExpr(tuple(map(again, options)))
             case Repeated(body=body, least=least, most=most) if max(least, most or 0) <= _MOST_COPIES:
                 more = [None] if most is None else [1] * (most - least)
                 return SeqExpr((*(again(body) for _ in range(least)), *(Repeated(again(body), 0, n) for n in more)))
-            case Repeated(body=body):
-                return replace(expr, body=again(body))
+            case SeqExpr() | AltExpr() | Repeated():
+                return map_parts(expr, again)
         return replace(expr)
 
     begin = frozenset() if unrolled else kept

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from grammars.json_schema.build import Policy, ReportRow, Spelling, build
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import approximate_language
+from grammars.regular.syntax.write import ANY_TEXT, containing
 from grammars.regular.terms import alt as regular_alt
 from grammars.regular.terms import text as regular_text
 from grammars.text_grammars.gbnf.convert import gbnf_grammar
@@ -17,7 +18,6 @@ from grammars.text_grammars.lark.check import MAX_LEAST_LENGTH, check_length
 from grammars.text_grammars.structural_tag.free_text import (
     alternatives,
     check_triggers,
-    containing,
     end_text,
     ends_with_free_text,
     literal_prefix,
@@ -60,11 +60,9 @@ from special_tokens.errors import GrammarError, SchemaError, shown
 
 __all__ = ["FORMATS", "TagBuilder"]
 
-#: Any text.
-ANY = Pattern("(?s:.*)")
 _BOUNDS = {"optional": (0, 1), "plus": (1, None), "star": (0, None)}
-#: The end of a format: any of some texts, one token, or none.
-FormatEnd: TypeAlias = tuple[str, ...] | Tokens | None
+#: The end of a format: any of some texts, each with its place; one token; or none.
+FormatEnd: TypeAlias = tuple[Text, ...] | Tokens | None
 
 
 @dataclass
@@ -123,7 +121,7 @@ class TagBuilder:
         return self.with_end(Rule("payload", built.node, at=place), end)
 
     def grammar(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
-        then = regular_alt(*map(regular_text, end)) if isinstance(end, tuple) else None
+        then = regular_alt(*map(regular_text, _texts(end))) if isinstance(end, tuple) else None
         node = gbnf_grammar(read_string(body, "grammar", place), place=f"{place}.grammar", then=then)
         return self.with_end(Sub("grammar", node.lark), end)
 
@@ -135,7 +133,11 @@ class TagBuilder:
             at = f"{place}.pattern"
             raise GrammarError(str(error), line=1, column=error.at + 1, place=at, expected="a regex of Rust") from None
         pattern = Pattern(text, at=place)
-        return Until("text", pattern, end_text(end, place)) if isinstance(end, tuple) else self.with_end(pattern, end)
+        return (
+            Until("text", pattern, end_text(_texts(end), place))
+            if isinstance(end, tuple)
+            else self.with_end(pattern, end)
+        )
 
     def any_text(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         if body.get("max_tokens") is not None:
@@ -143,16 +145,18 @@ class TagBuilder:
                 "tokens cannot be counted inside a grammar", place=f"{place}.max_tokens", hint="use max_chars"
             )
         most = read_count(body, "max_chars", place)
-        text: Node = Pattern(ANY.regex if most is None else f"(?s:.{{0,{most}}})", at=place) if most != 0 else Text("")
+        text: Node = (
+            Pattern(ANY_TEXT.regex if most is None else f"(?s:.{{0,{most}}})", at=place) if most != 0 else Text("")
+        )
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
-        return self.free_text(text, [e for e in excludes if not (isinstance(end, tuple) and e in end)], end, place)
+        return self.free_text(text, [e for e in excludes if e not in _texts(end)], end, place)
 
     def free_text(self, text: Node, excludes: Sequence[str], end: FormatEnd, place: str) -> Node:
         """Return ``text`` that contains none of ``excludes``, followed by ``end``."""
         if excludes:
             text = And((text, Not(containing(excludes))))
         if isinstance(end, tuple):
-            return Until("text", text, end_text(end, place))
+            return Until("text", text, end_text(_texts(end), place))
         return self.with_end(Rule("text", text), end)
 
     # -- composition
@@ -167,7 +171,7 @@ class TagBuilder:
             is_last = i + 1 == len(elements)
             then: FormatEnd = end if is_last else None
             if not is_last and ends_with_free_text(element):
-                then = (literal_prefix(elements[i + 1], at),)
+                then = (Text(literal_prefix(elements[i + 1], at), at=f"{place}.elements[{i + 1}]"),)
             parts.append(self.build(element, then, at))
         return merge_lexemes(parts)
 
@@ -185,10 +189,7 @@ class TagBuilder:
             most = None if bound == -1 else read_count(body, "max", place, needed=True)
             if most is not None and most < (least or 0):
                 raise GrammarError(f"from {least} to {most} times", place=f"{place}.max", expected="at least min")
-        if ends_with_free_text(body.get("content")):
-            raise GrammarError(
-                "free text cannot be repeated: nothing would end it", place=f"{place}.content", hint="put it into a tag"
-            )
+        _check_repeated(body.get("content"), f"{place}.content")
         times, self.times = self.times, self.times * (least or 1)
         if self.times > MAX_LEAST_LENGTH:
             raise GrammarError(f"the shortest text repeats {self.times} times", place=place,
@@ -217,12 +218,13 @@ class TagBuilder:
             pieces = self.markers.pieces(texts[0])
             if len(pieces) == 1 and isinstance(pieces[0], int):
                 return token(pieces[0], texts[0])
-        return tuple(texts)
+        return tuple(Text(text, at=f"{place}.end") for text in texts)
 
     def triggered_tags(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         triggers = read_strings(body.get("triggers"), f"{place}.triggers")
         tags = read_list(body.get("tags"), f"{place}.tags")
-        by_trigger: dict[str, list[Callable[[], Node]]] = {}
+        loop = not read_flag(body, "stop_after_first", place)
+        then, by_trigger = None if loop else end, dict[str, list[Callable[[], Node]]]()
         openings: list[Callable[[], Node]] = []
         for i, tag in enumerate(tags):
             at = f"{place}.tags[{i}]"
@@ -234,26 +236,25 @@ class TagBuilder:
                     place=f"{at}.begin",
                     expected=" or ".join(map(repr, triggers)),
                 )
-            by_trigger.setdefault(trigger, []).append(partial(self.tag_after, tag, trigger, None, at))
-            openings.append(partial(self.tag_after, tag, "", None, at))
+            by_trigger.setdefault(trigger, []).append(partial(self.tag_after, tag, trigger, then, at))
+            openings.append(partial(self.tag_after, tag, "", then, at))
         for i, trigger in enumerate(triggers):
             if not trigger.startswith(tuple(by_trigger)):
                 raise GrammarError(f"no tag begins with {shown(trigger)}", place=f"{place}.triggers[{i}]")
-        return self._dispatching(
-            by_trigger, openings, body, end, place, loop=not read_flag(body, "stop_after_first", place)
-        )
+        return self._dispatching(by_trigger, openings, body, end, place, loop=loop)
 
     def dispatch(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         rules = read_rules(body, place)
-        by_trigger: dict[str, list[Callable[[], Node]]] = {}
+        loop = read_flag(body, "loop", place, default=True)
+        then, by_trigger = None if loop else end, dict[str, list[Callable[[], Node]]]()
         for i, (pattern, spec) in enumerate(rules):
             if not isinstance(pattern, str) or not pattern:
                 raise GrammarError(
                     f"{shown(pattern)} is not a trigger", place=f"{place}.rules[{i}][0]", expected="text"
                 )
-            make = partial(self.build, spec, None, f"{place}.rules[{i}][1]")
+            make = partial(self.build, spec, then, f"{place}.rules[{i}][1]")
             by_trigger.setdefault(pattern, []).append(make)
-        return self._dispatching(by_trigger, [], body, end, place, loop=read_flag(body, "loop", place, default=True))
+        return self._dispatching(by_trigger, [], body, end, place, loop=loop)
 
     def _dispatching(
         self,
@@ -267,15 +268,17 @@ class TagBuilder:
     ) -> Node:
         """Return free text up to a trigger, the format after it, and with ``loop`` free text again."""
         excludes = read_strings(body.get("excludes", []), f"{place}.excludes")
-        enders = list(end) if isinstance(end, tuple) else []
+        enders = _texts(end)
         at = f"{place}.{'rules' if 'rules' in body else 'triggers'}"
         check_triggers(by_trigger, enders, at)
+        for i, (_, content) in enumerate(body.get("rules", ()) if loop else ()):
+            _check_repeated(content, f"{at}[{i}][1]")
         barred = [*by_trigger, *(text for text in excludes if text not in enders)]
-        again: Node = Ref("text") if loop else self.with_end(Seq(()), end)
-        ways: list[Node] = [self.free_text(ANY, barred, end, at)]
+        again: Node = Ref("text") if loop else Seq(())
+        ways: list[Node] = [self.free_text(ANY_TEXT, barred, end, at)]
         for trigger, makers in by_trigger.items():
             others = [text for text in (*barred, *enders) if text != trigger]
-            lead_text: Node = And((ANY, Not(containing(others)))) if others else ANY
+            lead_text: Node = And((ANY_TEXT, Not(containing(others)))) if others else ANY_TEXT
             lead = Until("lead", lead_text, Text(trigger))
             ways.append(seq(lead, merge_lexemes([alternatives([make() for make in makers])]), again))
         rules = {"text": RuleDef(alt(*ways))}
@@ -305,7 +308,16 @@ class TagBuilder:
             return node
         if isinstance(end, Tokens):
             return seq(node, end)
-        return merge_lexemes([node, alternatives([self._text(text) for text in end])])
+        return merge_lexemes([node, alternatives([self._text(one.text, one.at) for one in end])])
+
+
+def _texts(end: FormatEnd) -> list[str]:
+    return [one.text for one in end] if isinstance(end, tuple) else []
+
+
+def _check_repeated(content: Any, place: str) -> None:
+    if ends_with_free_text(content):
+        raise GrammarError("free text cannot be repeated: nothing would end it", place=place, hint="put it into a tag")
 
 
 #: Format type -> its method, and the keys that it accepts.

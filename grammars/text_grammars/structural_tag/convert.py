@@ -20,7 +20,7 @@ from grammars.text_grammars.structural_tag.free_text import merge_lexemes
 from grammars.text_grammars.structural_tag.lost_texts import lost_texts
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node
-from special_tokens.errors import GrammarError
+from special_tokens.errors import GrammarError, RequestError
 
 __all__ = ["StructuralTagPart", "structural_tag_part"]
 
@@ -53,6 +53,13 @@ def structural_tag_part(
         except ValueError as error:
             raise GrammarError(f"not JSON: {error}", place=place, expected="a structural tag as JSON") from None
     builder = TagBuilder(markers, trusted, spelling, policy)
-    tree, at = normalise_form(spec, place, FORMATS)
-    node = merge_lexemes([builder.build(tree, None, at)])
-    return StructuralTagPart(node, SchemaReport((*builder.rows, *lost_texts(node, at))))
+    tree, at, names = normalise_form(spec, place, FORMATS)
+    try:
+        node = merge_lexemes([builder.build(tree, None, at)])
+        return StructuralTagPart(node, SchemaReport((*builder.rows, *lost_texts(node, at, spelling))))
+    except RequestError as error:
+        within, slash, pointer = error.place.removeprefix(at).partition("/")
+        for key, name in names.items():
+            within = within.replace(key, name)
+        error.place = f"{at}{within}{slash}{pointer}"
+        raise

@@ -12,19 +12,25 @@ from special_tokens.errors import GrammarError, shown
 __all__ = ["normalise_form"]
 
 
-def normalise_form(spec: Any, place: str, formats: Collection[str]) -> tuple[Mapping[str, Any], str]:
-    """Return the format tree of a spec in any form, and its place in the request."""
+#: Keys of the tree, and those that the older forms have in their place.
+_SCHEMA = {".content.json_schema": ".schema", ".content": ".schema"}
+_OF_TRIGGERS = {".tags[": ".structures[", **_SCHEMA}
+_OF_TAG = {**_SCHEMA, ".end": ".end_tag"}
+
+
+def normalise_form(spec: Any, place: str, formats: Collection[str]) -> tuple[Mapping[str, Any], str, Mapping[str, str]]:
+    """Return the format tree of a spec in any form, its place in the request, and keys of it that the form renames."""
     if not isinstance(spec, Mapping):
         raise GrammarError("not an object", place=place, expected='{"type": "structural_tag", "format": {...}}')
     if "format" in spec:
         only_keys(spec, {"type", "format"}, place)
-        return read_object(spec["format"], f"{place}.format"), f"{place}.format"
+        return read_object(spec["format"], f"{place}.format"), f"{place}.format", {}
     if "structures" in spec or "triggers" in spec:
-        return _triggers_form(spec, place), place
+        return _triggers_form(spec, place), place, _OF_TRIGGERS
     if "tag" in spec or "start_tag" in spec:
-        return _tag_form(spec, place), place
+        return _tag_form(spec, place), place, _OF_TAG
     if isinstance(spec.get("type"), str) and spec["type"] in formats:
-        return spec, place
+        return spec, place, {}
     raise GrammarError(
         "the structural tag has no format", place=place, expected="format, or structures and triggers, or tag"
     )

@@ -13,7 +13,6 @@ from special_tokens.errors import GrammarError, shown
 __all__ = [
     "alternatives",
     "check_triggers",
-    "containing",
     "end_text",
     "ends_with_free_text",
     "literal_prefix",
@@ -49,17 +48,13 @@ def without_prefix(spec: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**spec, "value" if spec["type"] == "const_string" else "begin": ""}
 
 
-def end_text(end: tuple[str, ...], place: str) -> Text | Pattern:
+def end_text(end: Sequence[str], place: str) -> Text | Pattern:
     """Return any of the ends; raises `GrammarError` if one is never complete, as another ends inside it."""
     for outer in end:
         inner = next((text for text in end if text in outer[:-1]), None)
         if inner is not None:
             raise _contained(inner, outer, place)
     return Text(end[0]) if len(end) == 1 else Pattern("|".join(map(re.escape, end)))
-
-
-def containing(texts: Sequence[str]) -> Node:
-    return Pattern(f"(?s:.*)(?:{'|'.join(map(re.escape, texts))})(?s:.*)")
 
 
 def check_triggers(triggers: Collection[str], ends: Collection[str], place: str) -> None:

@@ -14,6 +14,7 @@ from grammars.text_grammars.lark.greedy_lexemes import CLOSE, json_language, nod
 from grammars.text_grammars.lark.lost_texts import LexerWalk
 from grammars.tree import nodes
 from grammars.tree.nodes import Node, Pattern, Text
+from grammars.values.spelling import Spelling
 from special_tokens.errors import GrammarError
 
 __all__ = ["lost_texts"]
@@ -23,13 +24,13 @@ __all__ = ["lost_texts"]
 _SHOWN = {"(?s:.*)": "any text"}
 
 
-def lost_texts(node: Node, place: str) -> Iterator[ReportRow]:
+def lost_texts(node: Node, place: str, spelling: Spelling) -> Iterator[ReportRow]:
     """Yield a row for what the lexer loses of a structural tag to free text, or beyond ASCII alone.
 
     Raise `GrammarError` if it loses other texts, with the place of what it cannot write, or all.
     """
     rules: list[Definition] = []
-    start = Definition("start", _expr(node, rules, {}))
+    start = Definition("start", _expr(node, rules, {}, spelling))
     walk = LexerWalk(LarkGrammar((start, *rules)))
     lost = next((one for one in walk.lost if not one.is_rare), None)
     if lost is not None or not walk.may_end:
@@ -37,13 +38,12 @@ def lost_texts(node: Node, place: str) -> Iterator[ReportRow]:
                            expected="another beginning, or an earlier end of what stands before it",
                            hint="any_text ends at the literal or the tag that follows it")  # fmt: skip
     for lazy, other in walk.cut:
-        if lazy != other:  # two ways on of the same text
-            yield ReportRow("", other, Outcome.NARROWED, f"it is not read on where {lazy} ends at what follows it")
+        yield ReportRow("", other, Outcome.NARROWED, f"it is not read on where {lazy} ends at what follows it")
     for lost in walk.lost:
         yield ReportRow("", lost.long, Outcome.NARROWED, lost.reason)
 
 
-def _expr(node: Node, rules: list[Definition], names: Mapping[str, str]) -> Expr:
+def _expr(node: Node, rules: list[Definition], names: Mapping[str, str], spelling: Spelling) -> Expr:
     """Return the node as Lark has it, with tokens as characters of no text.
 
     ``rules`` gets the rules of groups; ``names`` are theirs by the name within the groups around the node.
@@ -56,23 +56,23 @@ def _expr(node: Node, rules: list[Definition], names: Mapping[str, str]) -> Expr
         case nodes.Rule(name="text", body=body):
             return _lexeme(node_language(body), body, is_text=True)
         case nodes.Rule(body=body, at=at):
-            return KnownLexeme(json_language(body), "a JSON value", at)
+            return KnownLexeme(json_language(body, spelling), "a JSON value", at)
         case nodes.Tokens(ranges=ranges):
             return KnownLexeme(chars((-2 - high, -2 - low) for low, high in ranges), "a token")
         case nodes.Group(start=start, rules=inner):
             names = {**names, **{name: f"{name} {id(node)}" for name in inner}}
-            rules += [Definition(names[name], _expr(rule.body, rules, names)) for name, rule in inner.items()]
-            return _expr(start, rules, names)
+            rules += [Definition(names[name], _expr(rule.body, rules, names, spelling)) for name, rule in inner.items()]
+            return _expr(start, rules, names, spelling)
         case nodes.Ref(name=name):
             return Name(names[name])
         case _ if nodes.is_terminal(node):
             return _lexeme(node_language(node), node)
         case nodes.Repeat(body=body, least=least, most=most):
-            return Repeated(_expr(body, rules, names), least, most)
+            return Repeated(_expr(body, rules, names, spelling), least, most)
         case nodes.Seq(parts=parts):
-            return SeqExpr(tuple(_expr(part, rules, names) for part in parts))
+            return SeqExpr(tuple(_expr(part, rules, names, spelling) for part in parts))
         case nodes.Alt(options=options):
-            return AltExpr(tuple(_expr(option, rules, names) for option in options))
+            return AltExpr(tuple(_expr(option, rules, names, spelling) for option in options))
     return KnownLexeme(CLOSE, "a grammar")  # of which no more is known
 
 

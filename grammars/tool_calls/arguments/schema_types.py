@@ -11,7 +11,7 @@ from typing import Any
 
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
 from grammars.regular.terms import ALL, ANY, Regular, alt, inter, rep, words
-from grammars.values.json_pointer import unescaped
+from grammars.values.json_pointer import MISSING, value_at
 
 __all__ = ["ALL_TYPES", "is_whole", "part", "resolve", "strings", "type_of", "types"]
 
@@ -50,10 +50,8 @@ def resolve(schema: Any, root: Mapping[str, Any]) -> Any:
     for _ in range(_DEPTH):
         if not isinstance(schema, Mapping) or not str(schema.get("$ref", "")).startswith("#"):
             return schema
-        target: Any = root
-        for step in map(unescaped, str(schema["$ref"])[1:].split("/")[1:]):
-            target = target.get(step) if isinstance(target, Mapping) else None
-        if target is None:
+        target = value_at(root, str(schema["$ref"])[1:])
+        if target is MISSING:
             return {key: value for key, value in schema.items() if key != "$ref"}
         siblings = {key: value for key, value in schema.items() if key != "$ref"}
         schema = {**target, **siblings} if isinstance(target, Mapping) else target

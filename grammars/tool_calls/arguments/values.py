@@ -137,25 +137,24 @@ class JsonValues:
         yield from reader.literal(end)
 
 
-class RawValues:
+class RawValues(JsonValues):
     """Strings as raw text, all other values as JSON; the schema alone decides which of them a text is.
 
     If a schema allows strings and other types, text that is valid JSON of another allowed type is read as that type.
     """
 
-    def __init__(self, words: LiteralWords, spelling: Spelling = DEFAULT_SPELLING) -> None:
-        self.words = words
-        self.spelling = spelling
-
     def node(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
         if parameter.types <= _STRING or ("string" in parameter.types and parameter.strings == ALL):
             return ended_string(parameter, end, markers)  # raw text can also spell every other value
-        others = parameter.only(parameter.types - _STRING)
-        json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))
-        written = seq(json_node, markers.node(end))
+        written = self._others(parameter, end, markers, schema)
         if "string" not in parameter.types or not is_writable(parameter.strings, end, markers):
             return written
         return alt(text_until(parameter.strings, end, markers), written)
+
+    def _others(self, parameter: Parameter, end: str, markers: Markers, schema: SchemaNode) -> Node:
+        """The grammar of all values but strings, and of ``end``."""
+        value = schema(parameter.only(parameter.types - _STRING).whole_schema, parameter.place)
+        return seq(alt(value, *self.words.options(parameter)), markers.node(end))
 
     def is_raw(self, parameter: Parameter) -> bool:
         return "string" in parameter.types
@@ -208,9 +207,7 @@ class DelimitedValues(RawValues):
         if plain != NONE and is_writable(plain, end, markers):
             options.append(text_until(plain, end, markers))
         if parameter.types - _STRING and not (options and plain == self.plain):  # which can spell every other value
-            others = parameter.only(parameter.types - _STRING)
-            json_node = alt(schema(others.whole_schema, parameter.place), *self.words.options(parameter))
-            options.append(seq(json_node, markers.node(end)))
+            options.append(self._others(parameter, end, markers, schema))
         if "string" in parameter.types and (not options or is_writable(parameter.strings, self.closing, markers)):
             text = ended_string(parameter, self.closing, markers)
             options.append(seq(markers.node(self.opening), text, markers.node(end)))

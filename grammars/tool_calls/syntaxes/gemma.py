@@ -109,9 +109,9 @@ class _GemmaValues:
         if (yield from reader.exactly(quote)):
             yield from read_text(reader, quote)
         elif (yield from reader.exactly("{")):
-            yield from self._read_object(reader, parameter, end)
+            yield from self._read_members(reader, "{", "}", end)
         elif (yield from reader.exactly("[")):
-            yield from self._read_array(reader, parameter, end)
+            yield from self._read_members(reader, "[", "]", end)
         elif (yield from reader.starts('"')):  # JSON, as models write it without masks
             reader.arguments((yield from read_value(reader)))
         else:
@@ -119,33 +119,25 @@ class _GemmaValues:
             reader.back(len(ender))
             reader.arguments(json_text(text.strip(), parameter))
 
-    def _read_object(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
-        reader.arguments("{")
-        first = True
-        while not (yield from reader.try_literal("}")):
-            if not first:
+    def _read_members(self, reader: Reader, opening: str, closing: str, end: str) -> ReadStep:
+        """Read what follows the first bracket of an object or a list."""
+        reader.arguments(opening)
+        lead = ""
+        while not (yield from reader.try_literal(closing)):
+            if lead:
                 yield from reader.literal(",")
-            yield from reader.space()
-            if (yield from reader.starts('"')):
-                key = yield from read_key(reader)
-                yield from reader.literal(":")
-            else:
-                key, _ = yield from reader.until(":")
-            reader.arguments(("" if first else ", ") + json_string(key.strip()) + ": ")
+            if opening == "{":
+                yield from reader.space()
+                if (yield from reader.starts('"')):
+                    key = yield from read_key(reader)
+                    yield from reader.literal(":")
+                else:
+                    key, _ = yield from reader.until(":")
+                lead += json_string(key.strip()) + ": "
+            reader.arguments(lead)
             yield from self.read(reader, _ANY, end)
-            first = False
-        reader.arguments("}")
-
-    def _read_array(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
-        reader.arguments("[")
-        first = True
-        while not (yield from reader.try_literal("]")):
-            if not first:
-                yield from reader.literal(",")
-                reader.arguments(", ")
-            yield from self.read(reader, _ANY, end)
-            first = False
-        reader.arguments("]")
+            lead = ", "
+        reader.arguments(closing)
 
 
 _ANY = Parameter("", True, {})

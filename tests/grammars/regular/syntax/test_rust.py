@@ -81,3 +81,8 @@ def test_a_terminal_is_what_the_engine_lets_through(engine: Engine, parts: list[
 def test_what_the_engine_refuses_is_invalid(pattern: str) -> None:
     with pytest.raises(InvalidRegex):
         language(pattern)
+
+
+def test_letters_whose_other_cases_follow_them_have_all_of_them() -> None:
+    """A class of one range was taken for one letter."""
+    assert all(matches(language("(?i)\u01c4"), letter) for letter in "\u01c4\u01c5\u01c6")

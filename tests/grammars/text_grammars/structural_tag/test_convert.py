@@ -336,7 +336,7 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
         ),
         (
             {"structures": [{"begin": "a", "end": "b"}], "triggers": ["x"]},
-            r"tags\[0\].begin: 'a' begins with no trigger",
+            r"structures\[0\].begin: 'a' begins with no trigger",
         ),
         ({"structures": [], "triggers": ["x"]}, "structures: the list is empty"),
         ({"format": {"type": "dispatch", "rules": [["ab", FREE], ["b", FREE]]}}, "'b' is contained in 'ab'"),

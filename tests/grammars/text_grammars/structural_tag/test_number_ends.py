@@ -17,7 +17,7 @@ from grammars.text_grammars.structural_tag import convert
 from grammars.values.constraints import StructuralTag
 from grammars.values.format import Format
 from guided.engine.engine import Engine
-from special_tokens.errors import GrammarError
+from special_tokens.errors import GrammarError, RequestError
 from tests.cases import seeds
 from tests.judges.plans import END, accepts, plan_of
 
@@ -65,7 +65,7 @@ def _plan_unless_lossy(engine: Engine, tag: StructuralTag, texts: Iterable[str] 
     if texts is None:
         return None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convert, "lost_texts", lambda node, place: ())
+        patch.setattr(convert, "lost_texts", lambda *_: ())
         plan = plan_of(engine, Format("plain"), response_format=tag)
     assert not all(accepts(plan, engine, text + END) for text in texts), tag
     return None
@@ -185,7 +185,7 @@ TAGS = {"type": "triggered_tags", "triggers": ["<t"], "tags": [{**_tag({}, "</t>
         ([_of("plus", NUMBER), _const(";")], "elements[0].content"),
         (
             [{"type": "tag", "begin": "n=", "content": _of("or", NUMBER, _const("x")), "end": "end"}],
-            "elements[0].content.elements[0]",
+            "elements[0].end",
         ),
         ([_const("a"), {"type": "dispatch", "rules": [["@x", _const("")], ["@n", NUMBER]]}], "elements[1].rules[1][1]"),
         ([NUMBER, _of("optional", _const(";")), _const("<END")], None),
@@ -309,3 +309,21 @@ def test_a_number_and_a_regular_text_are_written_as_a_regex_of_python_tells(byte
     texts = ("".join(chars) for size in range(5) for chars in itertools.product("012.e-", repeat=size))
     for text in texts if plan is not None else ():
         assert accepts(plan, byte_engine, text + END) == bool(written.fullmatch(text)), text
+
+
+@pytest.mark.parametrize(
+    ("spec", "place"),
+    [
+        ({"structures": [{"begin": "<n>", "schema": {"type": "number"}, "end": "END"}], "triggers": ["<n>"]},
+         "structures[0].end"),
+        ({"structures": [{"begin": "<n>", "schema": {"type": "no"}, "end": "</n>"}], "triggers": ["<n>"]},
+         "structures[0].schema"),
+        ({"tag": "n", "schema": {"properties": {"a.end": {"type": 1}}}}, "schema/properties/a.end"),
+        ({"tag": "n", "schema": {"type": "number"}, "end_tag": "END"}, "end_tag"),
+        ({"tag": "n", "schema": {"type": "no"}}, "schema"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_errors_name_the_keys_of_an_older_form(byte_engine: Engine, spec: Any, place: str) -> None:
+    with pytest.raises(RequestError, match=re.escape(f"response_format.structural_tag.{place}: ")):
+        plan_of(byte_engine, Format("plain"), response_format=StructuralTag(spec))
