@@ -123,10 +123,9 @@ class Service:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the model; empty while it loads."""
-        if self.settings.names or self._guide is None:
-            return self.settings.names
-        return (self._guide.context.name,)
+        """The names of the model; raises `Unavailable` while it loads, since its clients would ask it."""
+        own = self.guide.context.name
+        return self.settings.names or (own,)
 
     def overview(self, since: int) -> dict[str, Any]:
         """Return what the page shows, with the requests that ended after number ``since`` of these."""
@@ -134,7 +133,7 @@ class Service:
         kept = asdict(guide.stats().kept) if guide is not None else {}
         return {
             "state": self.state,
-            "models": self.names,
+            "models": self.names if guide is not None else settings.names,
             "vocab": guide.tokens.vocab_size if guide is not None else 0,
             "running": self._engine.num_rows if self._engine is not None else 0,
             "max_rows": settings.max_rows,
