@@ -99,7 +99,15 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str, str | None]] = {
     "an unknown key": (CHAT, {**ASK, "temprature": 1}, "temprature", None),
     "stream of a word": (CHAT, {**ASK, "stream": "yes"}, "stream", None),
     "a model of a number": (CHAT, {**ASK, "model": 3}, "model", None),
+    "a misspelt option of the stream": (
+        CHAT, {**ASK, "stream": True, "stream_options": {"includ_usage": True}}, "stream_options", None,
+    ),
+    "usage of a word": (
+        CHAT, {**ASK, "stream_options": {"include_usage": "false"}}, "stream_options.include_usage", None,
+    ),
     "no prompt": (TEXT, {}, "prompt", None),
+    "a prompt for a model of a list": (TEXT, {"prompt": "a", "model": ["m"]}, "model", None),
+    "a prompt with options of a word": (TEXT, {"prompt": "a", "stream_options": "x"}, "stream_options", None),
     "an empty prompt": (TEXT, {"prompt": []}, "prompt", None),
     "a foreign token": (TEXT, {"prompt": [10**6]}, "prompt[0]", None),
     "prompts and messages": (TEXT, {"prompt": "a", "messages": USER}, "messages", None),
