@@ -42,7 +42,7 @@ def text_completing(planner: Planner, body: Mapping[str, Any]) -> CompletionRun:
     if prompt is None:
         raise RequestError("there is no prompt", place="prompt", expected="a text, token ids, or a list of these")
     asked = replace(asked_of(request, describe=False), prompt=prompt)
-    inputs, rows = rows_of(planner, None, [plan] * _num_prompts(prompt), asked, "prompt")
+    inputs, rows = rows_of(planner, None, plan, asked, "prompt")
     try:
         generation = generation_of(planner, inputs, rows, asked)
     except ContextExceeded as error:
@@ -57,11 +57,6 @@ def text_completing(planner: Planner, body: Mapping[str, Any]) -> CompletionRun:
         with_usage=delivery.with_usage,
         ignored=plan.ignored,
     )
-
-
-def _num_prompts(prompt: Any) -> int:
-    is_one = isinstance(prompt, str) or not isinstance(prompt, list) or not prompt or isinstance(prompt[0], int)
-    return 1 if is_one else len(prompt)
 
 
 class TextForm(AnswerForm):
