@@ -105,21 +105,15 @@ class Service:
 
     @property
     def guide(self) -> Guide:
-        self._check_loaded()
-        assert self._guide is not None
-        return self._guide
+        return _loaded(self._guide)
 
     @property
     def engine(self) -> EngineThread:
-        self._check_loaded()
-        assert self._engine is not None
-        return self._engine
+        return _loaded(self._engine)
 
     @property
     def planner(self) -> ServerPlanner:
-        self._check_loaded()
-        assert self._planner is not None
-        return self._planner
+        return _loaded(self._planner)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -147,10 +141,6 @@ class Service:
         """Whether the server ends and has nothing more to answer."""
         return self.draining and self.num_live == 0
 
-    def _check_loaded(self) -> None:
-        if self._guide is None:
-            raise Unavailable("the model is loading", place="engine", hint="GET /ready says when it is there")
-
     @property
     def state(self) -> str:
         """loading, ok, draining or dead."""
@@ -164,7 +154,7 @@ class Service:
 
     def check_open(self) -> None:
         """Raise `Unavailable` where no request is taken at all."""
-        self._check_loaded()
+        _loaded(self._guide)
         if self.draining:
             raise Unavailable("the server shuts down", place="engine", hint="ask another one")
         if self.engine.error is not None:
@@ -231,3 +221,10 @@ class Service:
             self._composers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         gc.unfreeze()
+
+
+def _loaded(part: T | None) -> T:
+    """Return a part of the service; raise `Unavailable` while there is none."""
+    if part is None:
+        raise Unavailable("the model is loading", place="engine", hint="GET /ready says when it is there")
+    return part
