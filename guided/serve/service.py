@@ -89,6 +89,7 @@ class Service:
             self._engine = EngineThread(
                 partial(make_loop, guide, self.settings), max_wait_s=self.settings.max_wait_s, on_fault=self._on_fault
             )
+            self._engine.call(lambda: None).result()  # its loop is made, for which the model's forwards are measured
             self._guide = guide
         except BaseException as error:
             self.failed = error

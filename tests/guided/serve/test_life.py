@@ -19,6 +19,7 @@ import pytest
 
 from guided.serve.app import create_app
 from guided.serve.engine import MOST_RESTARTS, Waiting
+from guided.serve.loops import make_loop
 from guided.serve.server import run_server
 from guided.serve.service import Service
 from guided.serve.settings import Settings
@@ -181,6 +182,22 @@ def test_while_the_model_loads_it_has_no_name() -> None:
         answer = asyncio.run(asked(path))
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
     assert asyncio.run(asked("/health")).json() == {"status": "loading"}
+
+
+def test_a_server_is_ready_when_its_loop_is_made(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop first measures what a forward of the model costs: for seconds, which the first request waited."""
+
+    def slow(*given: Any) -> Any:
+        time.sleep(0.5)
+        return make_loop(*given)
+
+    monkeypatch.setattr("guided.serve.service.make_loop", slow)
+    service = Service(Settings(), processes=1)
+    try:
+        service.load(lambda: tiny_guide)
+        assert service.engine.loop is not None
+    finally:
+        service.close()
 
 
 def test_draining_refuses_and_finishes(tiny_guide: Any) -> None:
