@@ -24,7 +24,6 @@ __all__ = [
     "custom_tools",
     "end_of",
     "extras",
-    "ignored_of",
     "logprobs_object",
     "usage_object",
 ]
@@ -193,11 +192,6 @@ def extras(messages: Sequence[Message], ignored: Sequence[str]) -> dict[str, Any
     }
     fields = {key: value for key, value in fields.items() if value}
     return {"guided": fields} if fields else {}
-
-
-def ignored_of(plan: Plan) -> tuple[str, ...]:
-    """Return the keys without effect; those that a plan ignores, and its host reads, are none of them."""
-    return tuple(key for key in plan.ignored if key not in ("stream_options", "include_usage"))
 
 
 def custom_tools(plan: Plan) -> tuple[str, ...]:

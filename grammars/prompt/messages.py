@@ -115,7 +115,7 @@ def _content(content: Any, place: str) -> tuple[str, str]:
             texts.append(_part_text(part, f"{place}[{i}]"))
             continue
         thought = part.get("thinking") or ""
-        pieces = [thought] if isinstance(thought, str) else thought  # Mistral's own form has parts again
+        pieces = thought if isinstance(thought, list | tuple) else [thought]  # Mistral's own form has parts again
         thoughts += [_part_text(piece, f"{place}[{i}].thinking[{j}]") for j, piece in enumerate(pieces)]
     return "\n".join(text for text in texts if text), "".join(thoughts)
 
@@ -139,6 +139,8 @@ def _calls(message: Mapping[str, Any], place: str) -> Iterable[Call]:
     given = message.get("tool_calls") or ()
     if not given and isinstance(message.get("function_call"), Mapping):
         given = [{"type": "function", "function": message["function_call"]}]
+    if not isinstance(given, list | tuple):
+        raise RequestError(f"{type(given).__name__} is not a list", place=f"{place}.tool_calls", expected="calls")
     for i, call in enumerate(given):
         where = f"{place}.tool_calls[{i}]"
         if not isinstance(call, Mapping):
@@ -156,7 +158,7 @@ def _arguments(body: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments or "{}")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RequestError(
                 f"the arguments are not JSON: {error}",
                 place=f"{place}.function.arguments",

@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["CONSTRAINT_ALIASES", "GUIDANCE", "HARMLESS", "PROMPT", "SAMPLING", "UNSUPPORTED", "known_keys"]
 
 #: The prompt, the model and the transport: not read here.
-PROMPT = ("messages", "prompt", "input", "instructions", "model", "stream")
+PROMPT = ("messages", "prompt", "input", "instructions", "model", "stream", "stream_options", "include_usage")
 
 #: Key -> what it does to the plan.
 GUIDANCE: Mapping[str, str] = {
@@ -69,8 +69,8 @@ SAMPLING = (
 #: Accepted, without effect on the answer, and listed in ``plan.ignored``.
 HARMLESS = (
     "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_options",
-    "prompt_cache_retention", "prediction", "moderation", "stream_options", "include_usage", "request_id", "priority",
-    "guided_decoding_backend", "cache_salt",
+    "prompt_cache_retention", "prediction", "moderation", "request_id", "priority", "guided_decoding_backend",
+    "cache_salt",
 )  # fmt: skip
 
 #: Not supported, with the values that change nothing.

@@ -265,7 +265,7 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
         raise RequestError("top_logprobs without logprobs", place="top_logprobs", expected="logprobs: true as well")
     if logprobs is True:
         out["logprobs"] = top or 0
-    elif logprobs not in (None, False):
+    elif logprobs is not None and logprobs is not False:
         out["logprobs"] = logprobs  # the older completions take the number itself
     bias = body.get("logit_bias")
     if bias is not None:

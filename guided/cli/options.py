@@ -15,7 +15,7 @@ from grammars.values.constraints import Llguidance
 from guided.cli.inputs import load_format, load_json, read_text, resolve_model
 from special_tokens.errors import RequestError, shown
 
-__all__ = ["AsJson", "Asked", "Model", "format_options", "request_options", "sampling_options", "stop_options", "takes"]
+__all__ = ["AsJson", "Asked", "Model", "option", "request_options", "sampling_options", "stop_options", "takes"]
 
 T = TypeVar("T")
 
@@ -58,7 +58,8 @@ Model = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-def _option(help: str, *names: str, panel: str) -> Any:
+def option(help: str, *names: str, panel: str | None = None) -> Any:
+    """Return an option of a command, shown in a panel of its help."""
     return typer.Option(*names, help=help, rich_help_panel=panel)
 
 
@@ -66,15 +67,15 @@ _FORMAT, _REQUEST, _SAMPLING, _STOPS = "Response format (one of)", "Request", "S
 
 
 def format_options(
-    schema: Annotated[str | None, _option("JSON schema: a file, the JSON, or module:Class.", panel=_FORMAT)] = None,
-    json_object: Annotated[bool, _option("Any JSON object.", "--json-object", panel=_FORMAT)] = False,
-    regex: Annotated[str | None, _option("Regular expression for the whole answer.", panel=_FORMAT)] = None,
-    choice: Annotated[list[str] | None, _option("One option; repeat for more.", panel=_FORMAT)] = None,
-    lark: Annotated[str | None, _option("File with a Lark grammar.", panel=_FORMAT)] = None,
-    gbnf: Annotated[str | None, _option("File with a GBNF grammar.", panel=_FORMAT)] = None,
-    llguidance: Annotated[str | None, _option("File with grammars in llguidance's form.", panel=_FORMAT)] = None,
-    structural_tag: Annotated[str | None, _option("Structural tags: a file, or the JSON.", panel=_FORMAT)] = None,
-    trusted: Annotated[bool, _option("Let a grammar of your own write tokens.", "--trusted", panel=_FORMAT)] = False,
+    schema: Annotated[str | None, option("JSON schema: a file, the JSON, or module:Class.", panel=_FORMAT)] = None,
+    json_object: Annotated[bool, option("Any JSON object.", "--json-object", panel=_FORMAT)] = False,
+    regex: Annotated[str | None, option("Regular expression for the whole answer.", panel=_FORMAT)] = None,
+    choice: Annotated[list[str] | None, option("One option; repeat for more.", panel=_FORMAT)] = None,
+    lark: Annotated[str | None, option("File with a Lark grammar.", panel=_FORMAT)] = None,
+    gbnf: Annotated[str | None, option("File with a GBNF grammar.", panel=_FORMAT)] = None,
+    llguidance: Annotated[str | None, option("File with grammars in llguidance's form.", panel=_FORMAT)] = None,
+    structural_tag: Annotated[str | None, option("Structural tags: a file, or the JSON.", panel=_FORMAT)] = None,
+    trusted: Annotated[bool, option("Let a grammar of your own write tokens.", "--trusted", panel=_FORMAT)] = False,
 ) -> tuple[Any, bool]:
     """Return the response format, None if there is none, and whether the caller's grammars are trusted."""
     ways: dict[str, tuple[Any, Callable[[Any], Any]]] = {
@@ -137,16 +138,16 @@ class Asked:
 @takes(formats=format_options)
 def request_options(
     request: Annotated[
-        str | None, _option("A whole OpenAI-style request body: a file, or the JSON.", panel=_REQUEST)
+        str | None, option("A whole OpenAI-style request body: a file, or the JSON.", panel=_REQUEST)
     ] = None,
-    tools: Annotated[str | None, _option("JSON list of tools in OpenAI's form: a file, or it.", panel=_REQUEST)] = None,
-    tool_choice: Annotated[str | None, _option("none, auto, required, or a tool's name.", panel=_REQUEST)] = None,
-    one_call: Annotated[bool, _option("At most one tool call.", "--one-call", panel=_REQUEST)] = False,
+    tools: Annotated[str | None, option("JSON list of tools in OpenAI's form: a file, or it.", panel=_REQUEST)] = None,
+    tool_choice: Annotated[str | None, option("none, auto, required, or a tool's name.", panel=_REQUEST)] = None,
+    one_call: Annotated[bool, option("At most one tool call.", "--one-call", panel=_REQUEST)] = False,
     effort: Annotated[
-        str | None, _option("none, minimal, low ... max, or custom:LARK.", "--effort", "-e", panel=_REQUEST)
+        str | None, option("none, minimal, low ... max, or custom:LARK.", "--effort", "-e", panel=_REQUEST)
     ] = None,
-    preset: Annotated[str | None, _option("Shape of the reasoning: native or structured.", panel=_REQUEST)] = None,
-    strict: Annotated[bool, _option("Refuse schemas that masks cannot enforce.", "--strict", panel=_REQUEST)] = False,
+    preset: Annotated[str | None, option("Shape of the reasoning: native or structured.", panel=_REQUEST)] = None,
+    strict: Annotated[bool, option("Refuse schemas that masks cannot enforce.", "--strict", panel=_REQUEST)] = False,
     *,
     formats: tuple[Any, bool],
 ) -> Asked:
@@ -193,27 +194,27 @@ def _check_used(is_idle: bool, flag: str, expected: str) -> None:
 
 def sampling_options(
     temperature: Annotated[
-        float | None, _option("0 is greedy; default: the model's own setting.", "--temperature", "-t", panel=_SAMPLING)
+        float | None, option("0 is greedy; default: the model's own setting.", "--temperature", "-t", panel=_SAMPLING)
     ] = None,
-    top_p: Annotated[float | None, _option("Smallest set with this much probability.", panel=_SAMPLING)] = None,
-    top_k: Annotated[int | None, _option("That many best tokens.", panel=_SAMPLING)] = None,
-    min_p: Annotated[float | None, _option("Least share of the best token's probability.", panel=_SAMPLING)] = None,
-    repetition_penalty: Annotated[float | None, _option("Above 1: prompt and answer count.", panel=_SAMPLING)] = None,
-    presence_penalty: Annotated[float | None, _option("-2 to 2, once per token written.", panel=_SAMPLING)] = None,
-    frequency_penalty: Annotated[float | None, _option("-2 to 2, per time written.", panel=_SAMPLING)] = None,
-    seed: Annotated[int | None, _option("Seed of the sampler.", panel=_SAMPLING)] = None,
-    logprobs: Annotated[int | None, _option("Log-probabilities of that many best tokens.", panel=_SAMPLING)] = None,
+    top_p: Annotated[float | None, option("Smallest set with this much probability.", panel=_SAMPLING)] = None,
+    top_k: Annotated[int | None, option("That many best tokens.", panel=_SAMPLING)] = None,
+    min_p: Annotated[float | None, option("Least share of the best token's probability.", panel=_SAMPLING)] = None,
+    repetition_penalty: Annotated[float | None, option("Above 1: prompt and answer count.", panel=_SAMPLING)] = None,
+    presence_penalty: Annotated[float | None, option("-2 to 2, once per token written.", panel=_SAMPLING)] = None,
+    frequency_penalty: Annotated[float | None, option("-2 to 2, per time written.", panel=_SAMPLING)] = None,
+    seed: Annotated[int | None, option("Seed of the sampler.", panel=_SAMPLING)] = None,
+    logprobs: Annotated[int | None, option("Log-probabilities of that many best tokens.", panel=_SAMPLING)] = None,
 ) -> dict[str, Any]:
     """Return the fields of `guided.Sampling` that the command line sets."""
     return {name: value for name, value in locals().items() if value is not None}
 
 
 def stop_options(
-    stop: Annotated[list[str] | None, _option("Stop sequence; repeat for more.", panel=_STOPS)] = None,
-    stop_id: Annotated[list[int] | None, _option("Stop token id; repeat for more.", panel=_STOPS)] = None,
-    stop_regex: Annotated[str | None, _option("Regular expression that stops the text.", panel=_STOPS)] = None,
-    include_stop: Annotated[bool, _option("Keep the stop in the text.", "--include-stop", panel=_STOPS)] = False,
-    stop_everywhere: Annotated[bool, _option("In reasoning and calls too.", "--stop-everywhere", panel=_STOPS)] = False,
+    stop: Annotated[list[str] | None, option("Stop sequence; repeat for more.", panel=_STOPS)] = None,
+    stop_id: Annotated[list[int] | None, option("Stop token id; repeat for more.", panel=_STOPS)] = None,
+    stop_regex: Annotated[str | None, option("Regular expression that stops the text.", panel=_STOPS)] = None,
+    include_stop: Annotated[bool, option("Keep the stop in the text.", "--include-stop", panel=_STOPS)] = False,
+    stop_everywhere: Annotated[bool, option("In reasoning and calls too.", "--stop-everywhere", panel=_STOPS)] = False,
 ) -> dict[str, Any]:
     """Return ``{"stop": guided.Stops}``, or nothing if the command line has no stops."""
     if not (stop or stop_id or stop_regex is not None):

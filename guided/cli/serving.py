@@ -11,16 +11,13 @@ import typer
 
 from guided.cli.consoles import say
 from guided.cli.inputs import expand_path, resolve_model
+from guided.cli.options import option
 from special_tokens.errors import GuidedError
 
 __all__ = ["serve"]
 
 _PACKAGES = ("starlette", "uvicorn", "prometheus_client")
 _MODEL, _LIMITS, _CLIENTS, _OPERATORS = "Model", "Limits", "Clients", "Operators"
-
-
-def _option(help: str, *names: str, panel: str | None = None) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel)
 
 
 def serve(
@@ -30,38 +27,38 @@ def serve(
             help="Model name or folder; default: the embedded model.", show_default=False, callback=resolve_model
         ),
     ] = None,
-    host: Annotated[str, _option("Address to listen on; 0.0.0.0 for all.")] = "localhost",
+    host: Annotated[str, option("Address to listen on; 0.0.0.0 for all.")] = "localhost",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], _option("Least level of the log.")] = "info",
-    device: Annotated[str | None, _option("cpu, cuda, mps ...; default: a GPU if there is one.", panel=_MODEL)] = None,
-    dtype: Annotated[str, _option("Type of the weights: auto, float32, bfloat16 ...", panel=_MODEL)] = "auto",
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], option("Least level of the log.")] = "info",
+    device: Annotated[str | None, option("cpu, cuda, mps ...; default: a GPU if there is one.", panel=_MODEL)] = None,
+    dtype: Annotated[str, option("Type of the weights: auto, float32, bfloat16 ...", panel=_MODEL)] = "auto",
     attn_implementation: Annotated[
-        str | None, _option("Attention of the model, as in transformers.", panel=_MODEL)
+        str | None, option("Attention of the model, as in transformers.", panel=_MODEL)
     ] = None,
-    max_rows: Annotated[int, _option("Most answers that are written at once.", panel=_LIMITS)] = 16,
-    max_waiting: Annotated[int, _option("Most requests that wait; more are refused.", panel=_LIMITS)] = 64,
+    max_rows: Annotated[int, option("Most answers that are written at once.", panel=_LIMITS)] = 16,
+    max_waiting: Annotated[int, option("Most requests that wait; more are refused.", panel=_LIMITS)] = 64,
     cache_tokens: Annotated[
-        int, _option("Most tokens of all running answers and their prompts together.", panel=_LIMITS)
+        int, option("Most tokens of all running answers and their prompts together.", panel=_LIMITS)
     ] = 32_768,
-    cache_bytes: Annotated[int | None, _option("Most bytes of what is kept for later turns.", panel=_LIMITS)] = None,
+    cache_bytes: Annotated[int | None, option("Most bytes of what is kept for later turns.", panel=_LIMITS)] = None,
     piece: Annotated[
         int | None,
-        _option("Most tokens of new prompts in one forward; default: as many as cost little.", panel=_LIMITS),
+        option("Most tokens of new prompts in one forward; default: as many as cost little.", panel=_LIMITS),
     ] = None,
     api_key_file: Annotated[
-        Path | None, _option("File of keys, one a line; without it everyone may ask.", panel=_CLIENTS)
+        Path | None, option("File of keys, one a line; without it everyone may ask.", panel=_CLIENTS)
     ] = None,
     no_constraint_api: Annotated[
-        bool, _option("Refuse constraints of clients; reasoning and tools stay.", "--no-constraint-api", panel=_CLIENTS)
+        bool, option("Refuse constraints of clients; reasoning and tools stay.", "--no-constraint-api", panel=_CLIENTS)
     ] = False,
     served_model_name: Annotated[
-        list[str] | None, _option("Name of the model for clients; repeat for more.", panel=_CLIENTS)
+        list[str] | None, option("Name of the model for clients; repeat for more.", panel=_CLIENTS)
     ] = None,
-    no_page: Annotated[bool, _option("No page at /.", "--no-page", panel=_OPERATORS)] = False,
+    no_page: Annotated[bool, option("No page at /.", "--no-page", panel=_OPERATORS)] = False,
     page_shows_text: Annotated[
-        bool, _option("The page shows text of answers, whoever asked.", "--page-shows-text", panel=_OPERATORS)
+        bool, option("The page shows text of answers, whoever asked.", "--page-shows-text", panel=_OPERATORS)
     ] = False,
-    otel: Annotated[bool, _option("Trace requests with OpenTelemetry.", "--otel", panel=_OPERATORS)] = False,
+    otel: Annotated[bool, option("Trace requests with OpenTelemetry.", "--otel", panel=_OPERATORS)] = False,
 ) -> None:
     """Serve a model with OpenAI's API: chat completions, completions, responses; many requests at once."""
     if missing := [name for name in _PACKAGES if importlib.util.find_spec(name) is None]:

@@ -12,7 +12,7 @@ from guided.hf.answering import generation_of, rows_of
 from guided.hf.loop.generation import Generation
 from guided.hf.options import AnswerOptions
 from guided.hf.planning import Planner
-from guided.openai import Deltas, Head, completion, custom_tools, ignored_of
+from guided.openai import Deltas, Head, completion, custom_tools
 from guided.output.message import Message
 from guided.output.parser import Event
 from guided.sampling import Sampling, TokenLogprob
@@ -30,13 +30,16 @@ Write: TypeAlias = Callable[[int, Sequence[Event], Sequence[TokenLogprob]], list
 class CompletionRun:
     """The run of the decode loop of one accepted request, not begun; each of its prompts has as many choices.
 
-    ``with_states``: `messages` may run the model.
+    ``with_states``: `messages` may run the model.  ``ignored`` are the keys of the body without effect.
     """
 
     generation: Generation
     with_states: bool = False
     num_prompts: int = 1
     head: Head = field(kw_only=True)
+    is_streamed: bool = False
+    with_usage: bool = False
+    ignored: tuple[str, ...] = ()
 
     def messages(self) -> list[Message]:
         """Return the message of each choice; raises the error where every row failed."""
@@ -90,10 +93,7 @@ class WrittenText:
 class Completing(CompletionRun):
     """One accepted request of Chat Completions."""
 
-    is_streamed: bool = False
-    with_usage: bool = False
     custom: tuple[str, ...] = ()  #: names of custom tools
-    ignored: tuple[str, ...] = ()
 
     def whole(self) -> Generator[None, None, dict[str, Any]]:
         """Run the loop, a step at a time; return the ``chat.completion``.  Raises the error where every row failed."""
@@ -167,11 +167,11 @@ def completing(
     return Completing(
         generation,
         chat.request.return_last_hidden_state,
-        head=Head(chat.model or planner.context.name),
-        is_streamed=chat.is_streamed,
-        with_usage=chat.with_usage,
+        head=Head(chat.delivery.model or planner.context.name),
+        is_streamed=chat.delivery.is_streamed,
+        with_usage=chat.delivery.with_usage,
+        ignored=plan.ignored,
         custom=custom_tools(plan),
-        ignored=ignored_of(plan),
     )
 
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -49,37 +49,27 @@ _MAX_ID_LENGTH = 128
 
 @dataclass(frozen=True)
 class Accepted:
-    """A request that was accepted: its run, the objects of its endpoint, and whether they are streamed."""
+    """A request that was accepted: its run, the objects of its endpoint, and what ends a stream of them."""
 
     run: CompletionRun
     form: AnswerForm
-    is_streamed: bool
     ends: str = DONE
 
 
 def ask_chat(planner: Planner, body: dict[str, Any], *, trace: bool = False) -> Accepted:
     check_roles(body.get("messages"))
     run = completing(planner, body, trusted=False, ignore_unknown=False, describe=True, trace=trace)
-    return Accepted(run, TraceForm(run) if trace else ChatForm(run), run.is_streamed)
+    return Accepted(run, TraceForm(run) if trace else ChatForm(run))
 
 
 def ask_text(planner: Planner, body: dict[str, Any]) -> Accepted:
-    is_streamed = _is_streamed(body)
     run = text_completing(planner, body)
-    return Accepted(run, TextForm(run), is_streamed)
+    return Accepted(run, TextForm(run))
 
 
 def ask_response(planner: Planner, body: dict[str, Any]) -> Accepted:
-    is_streamed = _is_streamed(body)
     run = completing(planner, chat_body(body), trusted=False, ignore_unknown=False, describe=True)
-    return Accepted(run, ResponseForm(run, body), is_streamed, "")
-
-
-def _is_streamed(body: Mapping[str, Any]) -> bool:
-    stream = body.get("stream") or False
-    if not isinstance(stream, bool):
-        raise RequestError(f"{shown(stream)} is not true or false", place="stream")
-    return stream
+    return Accepted(run, ResponseForm(run, body), "")
 
 
 class Endpoints:
@@ -166,7 +156,7 @@ class Endpoints:
             await until_gone(request.receive, running.begun())
             service.metrics.queue.observe(record.mark("begun"))
             begun()
-            if asked.is_streamed:
+            if asked.run.is_streamed:
                 chunks, on_end = self._chunks(asked, running), end.pop_all().close
                 return EventStream(chunks, partial(self._ended_by, record), ends=asked.ends, on_end=on_end)
             return JSONResponse(await until_gone(request.receive, self._whole(asked, running)))
@@ -189,7 +179,7 @@ class Endpoints:
                 service.metrics.first_token.observe(record.mark("first"))
             service.records.wrote(number)
 
-        form = asked.form if asked.is_streamed else None
+        form = asked.form if asked.run.is_streamed else None
         return Running(service.engine, asked.run, form, record, on_tokens)
 
     async def _whole(self, asked: Accepted, running: Running) -> dict[str, Any]:
@@ -320,7 +310,7 @@ def create_app(service: Service) -> ASGIApp:
         place, method = shown(request.url.path), request.method
         if error.status_code == 405:
             return server.refused(WrongMethod(f"{place} does not take {shown(method)}", place="method"))
-        return server.refused(NotFound(f"there is no route {place}", place="path"))
+        return server.refused(NotFound(f"there is no route {place}", place="path", hint="the base URL ends in /v1"))
 
     app = Starlette(routes=server.routes(), lifespan=lifespan, exception_handlers={HTTPException: on_http})
     return _Requests(app, service)

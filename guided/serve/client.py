@@ -21,7 +21,6 @@ __all__ = [
     "STREAM_HEADERS",
     "ChunkLists",
     "EventStream",
-    "Gone",
     "error_frames",
     "error_response",
     "read_body",
@@ -57,12 +56,8 @@ async def read_body(request: Request, most: int) -> bytes:
     raise TooLarge("the body is too large", place="body", expected=f"at most {most:,} bytes")
 
 
-class Gone(ClientDisconnect):
-    """The client has closed its connection."""
-
-
 async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Return what ``work`` returns; cancel it and raise `Gone` when the client goes away before."""
+    """Return what ``work`` returns; cancel it and raise `ClientDisconnect` when the client goes before."""
 
     async def gone() -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -73,7 +68,7 @@ async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
         await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise Gone
+        raise ClientDisconnect
     finally:
         for one in (task, watch):
             one.cancel()
@@ -103,7 +98,7 @@ class EventStream:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await until_gone(receive, self._sent(send))
-        except (Gone, OSError):
+        except (ClientDisconnect, OSError):
             log.debug("a client has gone")
         finally:
             self._on_end()

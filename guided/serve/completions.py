@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from grammars.requests.chat import read_delivery
 from grammars.requests.read import read_request
 from guided.hf.answering import generation_of, rows_of
 from guided.hf.completing import AnswerForm, CompletionRun, WrittenText, asked_of
 from guided.hf.planning import Planner
-from guided.openai import Head, end_of, extras, ignored_of, usage_object
+from guided.openai import Head, end_of, extras, usage_object
 from guided.output.message import Message
 from guided.output.parser import ContentDelta, Event, ReasoningDelta
 from guided.sampling import TokenLogprob
 from special_tokens.errors import ContextExceeded, RequestError
 
-__all__ = ["TextCompleting", "TextForm", "text_completing"]
+__all__ = ["TextForm", "text_completing"]
 
 _OTHER_BODIES = {
     "messages": "prompt (this is a body of Chat Completions)",
@@ -29,51 +30,39 @@ _OTHER_BODIES = {
 }
 
 
-@dataclass(frozen=True)
-class TextCompleting(CompletionRun):
-    """One accepted request of Completions."""
-
-    with_usage: bool = False
-    ignored: tuple[str, ...] = ()
-
-
-def text_completing(planner: Planner, body: Mapping[str, Any]) -> TextCompleting:
+def text_completing(planner: Planner, body: Mapping[str, Any]) -> CompletionRun:
     """Return the request of ``body``, planned and bound; raises `RequestError` for what cannot be answered."""
     for key, right in _OTHER_BODIES.items():
         if body.get(key) is not None:
             raise RequestError("not a key of Completions", place=key, expected=right)
     request = read_request(body)
+    delivery = read_delivery(request)
     plan = planner.plan_request(request)
     prompt = request.prompt.get("prompt")
     if prompt is None:
         raise RequestError("there is no prompt", place="prompt", expected="a text, token ids, or a list of these")
     asked = replace(asked_of(request, describe=False), prompt=prompt)
-    inputs, rows = rows_of(planner, None, [plan] * _num_prompts(prompt), asked, "prompt")
+    inputs, rows = rows_of(planner, None, plan, asked, "prompt")
     try:
         generation = generation_of(planner, inputs, rows, asked)
     except ContextExceeded as error:
         error.place = "prompt"
         raise
-    options = body.get("stream_options")
-    return TextCompleting(
+    return CompletionRun(
         generation,
         request.return_last_hidden_state,
         inputs.num_rows,
-        head=Head(body.get("model") or planner.context.name, id=f"cmpl-{uuid.uuid4().hex}"),
-        with_usage=isinstance(options, Mapping) and bool(options.get("include_usage")),
-        ignored=ignored_of(plan),
+        head=Head(delivery.model or planner.context.name, id=f"cmpl-{uuid.uuid4().hex}"),
+        is_streamed=delivery.is_streamed,
+        with_usage=delivery.with_usage,
+        ignored=plan.ignored,
     )
-
-
-def _num_prompts(prompt: Any) -> int:
-    is_one = isinstance(prompt, str) or not isinstance(prompt, list) or not prompt or isinstance(prompt[0], int)
-    return 1 if is_one else len(prompt)
 
 
 class TextForm(AnswerForm):
     """The objects of Completions for one run."""
 
-    def __init__(self, run: TextCompleting) -> None:
+    def __init__(self, run: CompletionRun) -> None:
         self._run = run
         self._written = WrittenText(run, self._of)
 

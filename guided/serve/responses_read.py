@@ -36,7 +36,7 @@ def chat_body(body: Mapping[str, Any]) -> dict[str, Any]:
     for key, right in _OTHER_BODIES.items():
         if body.get(key) is not None:
             raise RequestError("not a key of the Responses API", place=key, expected=right)
-    chat = {key: value for key, value in body.items() if key not in ("input", "instructions", "include", "stream")}
+    chat = {key: value for key, value in body.items() if key not in ("input", "instructions", "include")}
     include = body.get("include") or []
     if not isinstance(include, list) or any(name not in (_LOGPROBS, *_IGNORED_INCLUDES) for name in include):
         raise RequestError(f"{shown(include)} is not supported", place="include", expected=f"[{_LOGPROBS!r}]")

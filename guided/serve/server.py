@@ -45,7 +45,7 @@ def run_server(
 ) -> None:
     """Serve the model of ``make`` until a signal ends the process; ``/health`` answers while it loads.
 
-    Raises what ``make`` raised, and `SystemExit` where the port cannot be had.
+    Raises what ``make`` raised, and `RequestError` where the port cannot be had.
     """
     service = Service(settings)
 
@@ -61,7 +61,10 @@ def run_server(
         timeout_graceful_shutdown=_CLOSING_S,
     )  # fmt: skip
     threading.Thread(target=load, name="guided-load", daemon=True).start()
-    Uvicorn(config, service).run()
+    try:
+        Uvicorn(config, service).run()
+    except SystemExit:  # with a code that means something else to the command line
+        raise RequestError(f"cannot listen on port {port} of {host}", place="--port", hint="the log says why") from None
     if service.failed is not None:
         raise service.failed
 

@@ -89,6 +89,7 @@ class Service:
             self._engine = EngineThread(
                 partial(make_loop, guide, self.settings), max_wait_s=self.settings.max_wait_s, on_fault=self._on_fault
             )
+            self._engine.call(lambda: None).result()  # its loop is made, for which the model's forwards are measured
             self._guide = guide
         except BaseException as error:
             self.failed = error
@@ -105,28 +106,21 @@ class Service:
 
     @property
     def guide(self) -> Guide:
-        self._check_loaded()
-        assert self._guide is not None
-        return self._guide
+        return _loaded(self._guide)
 
     @property
     def engine(self) -> EngineThread:
-        self._check_loaded()
-        assert self._engine is not None
-        return self._engine
+        return _loaded(self._engine)
 
     @property
     def planner(self) -> ServerPlanner:
-        self._check_loaded()
-        assert self._planner is not None
-        return self._planner
+        return _loaded(self._planner)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the model; empty while it loads."""
-        if self.settings.names or self._guide is None:
-            return self.settings.names
-        return (self._guide.context.name,)
+        """The names of the model; raises `Unavailable` while it loads, since its clients would ask it."""
+        own = self.guide.context.name
+        return self.settings.names or (own,)
 
     def overview(self, since: int) -> dict[str, Any]:
         """Return what the page shows, with the requests that ended after number ``since`` of these."""
@@ -134,7 +128,7 @@ class Service:
         kept = asdict(guide.stats().kept) if guide is not None else {}
         return {
             "state": self.state,
-            "models": self.names,
+            "models": self.names if guide is not None else settings.names,
             "vocab": guide.tokens.vocab_size if guide is not None else 0,
             "running": self._engine.num_rows if self._engine is not None else 0,
             "max_rows": settings.max_rows,
@@ -147,10 +141,6 @@ class Service:
     def is_over(self) -> bool:
         """Whether the server ends and has nothing more to answer."""
         return self.draining and self.num_live == 0
-
-    def _check_loaded(self) -> None:
-        if self._guide is None:
-            raise Unavailable("the model is loading", place="engine", hint="GET /ready says when it is there")
 
     @property
     def state(self) -> str:
@@ -165,7 +155,7 @@ class Service:
 
     def check_open(self) -> None:
         """Raise `Unavailable` where no request is taken at all."""
-        self._check_loaded()
+        _loaded(self._guide)
         if self.draining:
             raise Unavailable("the server shuts down", place="engine", hint="ask another one")
         if self.engine.error is not None:
@@ -232,3 +222,10 @@ class Service:
             self._composers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         gc.unfreeze()
+
+
+def _loaded(part: T | None) -> T:
+    """Return a part of the service; raise `Unavailable` while there is none."""
+    if part is None:
+        raise Unavailable("the model is loading", place="engine", hint="GET /ready says when it is there")
+    return part

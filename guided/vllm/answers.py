@@ -9,7 +9,7 @@ from typing import Any
 from grammars.plan.plan import Plan
 from guided.engine.engine import Engine
 from guided.hf.model.tokenizer_context import BoundPrompt
-from guided.openai import Deltas, Head, completion, custom_tools, ignored_of
+from guided.openai import Deltas, Head, completion, custom_tools
 from guided.output.message import Message, Usage
 from guided.output.parser import Event
 from guided.rows.reader import AnswerReader
@@ -95,11 +95,11 @@ class Answers:
     def last(self) -> list[dict[str, Any]]:
         """Return the chunks that end the choices; raises the error where every row failed."""
         sent = [self._sent[r] for r in range(self._asked.rows) for _ in self._choices(r)]
-        return self._deltas.last(self._messages(), sent, ignored_of(self._asked.plan))
+        return self._deltas.last(self._messages(), sent, self._asked.plan.ignored)
 
     def whole(self) -> dict[str, Any]:
         """Return the ``chat.completion``; raises the error where every row failed."""
-        return completion(self._asked.head, self._messages(), self._engine.token_bytes, ignored_of(self._asked.plan))
+        return completion(self._asked.head, self._messages(), self._engine.token_bytes, self._asked.plan.ignored)
 
     # -- messages
 

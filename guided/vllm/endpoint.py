@@ -25,14 +25,14 @@ from grammars.requests.chat import ChatRequest, read_chat
 from guided.landing.options import token_limit, with_limit_notes
 from guided.openai import Head
 from guided.sampling import RowSampling, Sampling, resolve
-from guided.serve.client import ChunkLists, EventStream, read_body, until_gone
+from guided.serve.client import ChunkLists, EventStream, error_response, read_body, until_gone
 from guided.serve.planning import Composers, ServerPlanner
 from guided.serve.refusals import UnknownModel
 from guided.vllm import names
 from guided.vllm.answers import AcceptedChat, Answers
 from guided.vllm.model import context_of, sampling_defaults
 from guided.vllm.sealed import seal
-from special_tokens.errors import GuidedError, RequestError, http_error, shown
+from special_tokens.errors import GuidedError, RequestError, shown
 
 __all__ = ["GuidedChat"]
 
@@ -95,9 +95,9 @@ class GuidedChat:
             if not isinstance(error.__cause__, GuidedError):
                 raise  # vLLM's own answer to it
             raised = error.__cause__  # a plan was checked
-        status, body = http_error(raised)
-        _note(raised, status)
-        return JSONResponse(body, status)
+        response = error_response(raised)
+        _note(raised, response.status_code)
+        return response
 
     async def _in_thread(self, data: bytes) -> AcceptedChat:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._asked, data)
@@ -106,8 +106,9 @@ class GuidedChat:
         body = parse_body(data)
         check_roles(body.get("messages"))
         chat = read_chat(body)
-        if chat.model is not None and chat.model not in self._names:
-            raise UnknownModel(f"{shown(chat.model)} is not served", place="model", expected=" or ".join(self._names))
+        model = chat.delivery.model
+        if model is not None and model not in self._names:
+            raise UnknownModel(f"{shown(model)} is not served", place="model", expected=" or ".join(self._names))
         if chat.request.return_last_hidden_state:
             raise RequestError("vLLM hands on no hidden states", place="return_hidden_states", expected="false")
         plan = self._planner.plan_request(chat.request)
@@ -126,9 +127,9 @@ class GuidedChat:
             plan=noted,
             prompt=prompt,
             params=_params(chat, plan, rows[0], num_rows, limit),
-            head=Head(chat.model or self._names[0]),
-            is_streamed=chat.is_streamed,
-            with_usage=chat.with_usage,
+            head=Head(model or self._names[0]),
+            is_streamed=chat.delivery.is_streamed,
+            with_usage=chat.delivery.with_usage,
             rows=num_rows,
             copies=len(rows) // num_rows,
         )
@@ -170,7 +171,7 @@ def _params(chat: ChatRequest, plan: Plan, row: RowSampling, num_rows: int, limi
         structured_outputs=names.StructuredOutputsParams(
             grammar=seal(plan, landing=request.landing, short_budget=request.short_budget)
         ),
-        output_kind=names.OutputKind.DELTA if chat.is_streamed else names.OutputKind.FINAL_ONLY,
+        output_kind=names.OutputKind.DELTA if chat.delivery.is_streamed else names.OutputKind.FINAL_ONLY,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from grammars.requests.body import check_roles, parse_body
-from grammars.requests.chat import read_chat
+from grammars.requests.chat import Delivery, read_chat
 from grammars.requests.read import read_request
 from special_tokens.errors import RequestError
 
@@ -19,9 +19,8 @@ def test_what_is_about_the_answer_is_read_as_in_any_body() -> None:
     body: dict[str, Any] = {"messages": CHAT, **sent, "max_tokens": 9, "response_format": {"type": "json_object"}}
     chat = read_chat(body)
     assert chat.request == read_request(body)
-    assert (chat.messages, chat.model, chat.is_streamed, chat.with_usage) == (CHAT, "m", True, True)
-    plain = read_chat({"messages": CHAT})
-    assert (plain.model, plain.is_streamed, plain.with_usage) == (None, False, False)
+    assert (chat.messages, chat.delivery) == (CHAT, Delivery("m", True, True))
+    assert read_chat({"messages": CHAT}).delivery == Delivery(None, False, False)
 
 
 @pytest.mark.parametrize("first", [[], [{"role": "system", "content": "Be kind."}]])

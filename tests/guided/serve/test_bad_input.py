@@ -33,6 +33,8 @@ BROKEN = {
     "a key twice, inside": (b'{"messages": [{"role": "user", "role": "user"}]}', "role", "twice"),
     "701 deep": (nested(701), "messages", "nested more than 700 deep"),
     "100,000 deep": (nested(100_000), "body", "nested more than 700 deep"),
+    "half an emoji": (b'{"messages": [{"role": "user", "content": "\\ud83d"}]}', "body", "lone surrogate"),
+    "half an emoji as a key": (b'{"\\uD83D": 1}', "body", "lone surrogate"),
     "a number of 5,000 digits": (b'{"seed": 1' + b"0" * 5_000 + b"}", "body", "not JSON"),
 }
 
@@ -53,12 +55,28 @@ def test_a_body_that_is_none_is_a_400_with_its_place(live: Live, name: str) -> N
 SCHEMA_OF_NOTHING = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "strng"}}}
 IMAGE = [{"type": "image_url", "image_url": {"url": "data:,"}}]
 LOOP = "start: a\na: a"
+
+
+def after(**message: Any) -> list[dict[str, Any]]:
+    """A chat whose second message is the assistant's."""
+    return [*USER, {"role": "assistant", **message}]
+
+
+DEEP_CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "[" * 100_000}}
 REFUSED: dict[str, tuple[str, dict[str, Any], str, str | None]] = {
     "no messages": (CHAT, {}, "messages", None),
     "empty messages": (CHAT, {"messages": []}, "messages", None),
     "a foreign role": (CHAT, {"messages": [{"role": "ipython", "content": "x"}]}, "messages[0].role", None),
     "no role": (CHAT, {"messages": [{"content": "x"}]}, "messages[0].role", None),
     "an image": (CHAT, {"messages": [{"role": "user", "content": IMAGE}]}, "messages[0].content[0]", None),
+    "a number of calls": (CHAT, {"messages": after(tool_calls=5)}, "messages[1].tool_calls", None),
+    "arguments 100,000 deep": (
+        CHAT, {"messages": after(tool_calls=[DEEP_CALL])}, "messages[1].tool_calls[0].function.arguments", None,
+    ),
+    "a number as a thought": (
+        CHAT, {"messages": after(content=[{"type": "thinking", "thinking": 5}])}, "messages[1].content[0].thinking[0]",
+        None,
+    ),
     "a prompt over the context": (
         CHAT, {"messages": [{"role": "user", "content": "x" * 5_000}]}, "messages", "context_length_exceeded",
     ),
@@ -81,7 +99,15 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str, str | None]] = {
     "an unknown key": (CHAT, {**ASK, "temprature": 1}, "temprature", None),
     "stream of a word": (CHAT, {**ASK, "stream": "yes"}, "stream", None),
     "a model of a number": (CHAT, {**ASK, "model": 3}, "model", None),
+    "a misspelt option of the stream": (
+        CHAT, {**ASK, "stream": True, "stream_options": {"includ_usage": True}}, "stream_options", None,
+    ),
+    "usage of a word": (
+        CHAT, {**ASK, "stream_options": {"include_usage": "false"}}, "stream_options.include_usage", None,
+    ),
     "no prompt": (TEXT, {}, "prompt", None),
+    "a prompt for a model of a list": (TEXT, {"prompt": "a", "model": ["m"]}, "model", None),
+    "a prompt with options of a word": (TEXT, {"prompt": "a", "stream_options": "x"}, "stream_options", None),
     "an empty prompt": (TEXT, {"prompt": []}, "prompt", None),
     "a foreign token": (TEXT, {"prompt": [10**6]}, "prompt[0]", None),
     "prompts and messages": (TEXT, {"prompt": "a", "messages": USER}, "messages", None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -13,10 +14,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+from guided.serve.app import create_app
 from guided.serve.engine import MOST_RESTARTS, Waiting
+from guided.serve.loops import make_loop
+from guided.serve.server import run_server
+from guided.serve.service import Service
+from guided.serve.settings import Settings
 from guided.state.state import GuidanceState
+from special_tokens.errors import RequestError
 from tests.cases import wait_until
 from tests.guided.serve.conftest import Live, serving
 
@@ -162,6 +170,36 @@ def test_a_row_that_fails_fails_alone(live: Live, monkeypatch: Any, stream: bool
     assert whole.status_code == 200
 
 
+def test_while_the_model_loads_it_has_no_name() -> None:
+    """A client that waits for a list of models would take an empty one for ready."""
+    app = create_app(Service(Settings(names=("tiny",)), processes=0))
+
+    async def asked(path: str) -> httpx2.Response:
+        async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://x") as client:
+            return await client.get(path)
+
+    for path in ("/v1/models", "/v1/models/tiny"):
+        answer = asyncio.run(asked(path))
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+    assert asyncio.run(asked("/health")).json() == {"status": "loading"}
+
+
+def test_a_server_is_ready_when_its_loop_is_made(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop first measures what a forward of the model costs: for seconds, which the first request waited."""
+
+    def slow(*given: Any) -> Any:
+        time.sleep(0.5)
+        return make_loop(*given)
+
+    monkeypatch.setattr("guided.serve.service.make_loop", slow)
+    service = Service(Settings(), processes=1)
+    try:
+        service.load(lambda: tiny_guide)
+        assert service.engine.loop is not None
+    finally:
+        service.close()
+
+
 def test_draining_refuses_and_finishes(tiny_guide: Any) -> None:
     with serving(tiny_guide) as live:
         streamed = connected(live, {**LONG, "max_tokens": 200, "stream": True})
@@ -209,6 +247,14 @@ def test_metrics_and_logs_hold_no_prompt(live: Live, caplog: pytest.LogCaptureFi
     assert "SECRET" not in text + caplog.text
     record = next(record for record in caplog.records if record.getMessage() == "request")
     assert {"request_id", "route", "status", "seconds"} <= set(record.fields)
+
+
+def test_a_port_that_is_taken_is_an_error_of_the_request() -> None:
+    """Left to uvicorn it is exit code 3, with which the command line says that an answer was cut."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(RequestError, match=f"--port: cannot listen on port {port} of 127.0.0.1"):
+            run_server(threading.Event().wait, Settings(), host="127.0.0.1", port=port, on_ready=print)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

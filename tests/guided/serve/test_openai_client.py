@@ -126,6 +126,12 @@ def test_completions(client: Any) -> None:
         own = [part for chunk in chunks for part in chunk.choices if part.index == choice.index]
         assert "".join(part.text for part in own) == choice.text
         assert own[-1].finish_reason == choice.finish_reason
+    bare = client.completions.create(model="tiny", prompt="The sea", max_tokens=3, logprobs=0).choices[0].logprobs
+    assert (len(bare.tokens), bare.top_logprobs) == (3, [{}, {}, {}])
+    with_usage = client.completions.create(
+        model="tiny", prompt="a", max_tokens=2, stream=True, extra_body={"include_usage": True}
+    )
+    assert [chunk.usage is None for chunk in with_usage][-1] is False
     constrained = client.completions.create(model="tiny", prompt="Say: ", extra_body={"guided_choice": ["yes", "no"]})
     assert constrained.choices[0].text in ("yes", "no")
 
