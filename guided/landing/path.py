@@ -127,10 +127,10 @@ def remaining_from(
     ids = path.ids(matcher)
     kept = effort.left / 2  # for a search
     for at in sorted((at for at in starts if at > after), reverse=True):
-        if effort.left < kept or effort.is_spent:
+        if effort.left < kept:
             break
         effort.spend(_CHECK_COST)
-        if len(ids) - at > _FIRST_SYMBOLS and not matcher.accepts(path.symbols[at : at + _FIRST_SYMBOLS]):
+        if len(ids) - at > _FIRST_SYMBOLS and not matcher.accepts_ids(ids[at : at + _FIRST_SYMBOLS]):
             continue
         effort.spend((len(ids) - at) / _SYMBOLS_PER_PLACE)
         if matcher.ends_after(ids[at:]):
