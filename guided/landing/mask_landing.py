@@ -52,6 +52,7 @@ class _Near(NamedTuple):
 
     need: int | None  #: tokens from here to the end; None where the answer may be cut
     text: _Text | None
+    known: Words  #: the tokens of the mask and those that stay in the text; of others nothing is known
     ways: list[tuple[int, list[int]]]  #: tokens needed to the end after each of some: tried, or like a tried one
     reserve: int  #: tokens that must be left, besides ``need``, after a token that stays in the text
 
@@ -89,7 +90,7 @@ class MaskLanding(LandingControl):
         if mask.forced is not None or state.is_stopped:
             return mask
         near = self._near
-        if near is not None and self._is_quiet(state, near):
+        if near is not None and self._is_quiet(state, near) and not (mask.words & ~near.known).any():
             narrowed = self._masked(state, mask, near)
             if narrowed is not None:
                 return narrowed
@@ -114,9 +115,10 @@ class MaskLanding(LandingControl):
         nearest, effort = self.next_token(state), self.step_effort()
         path, cursor = self._here.path, self._finder.cursor(state)
         if path is None or cursor is None:
-            return _Near(None, None, [], 0)
+            return _Near(None, None, mask.words, [], 0)
         text, texts, scan = self._text(state, cursor, path), state.engine.derived(_TokenTexts), cursor.place.scan
         leaving = mask.words if text is None else mask.words & ~text.staying
+        known = mask.words if text is None else mask.words | text.staying
         in_string = scan is not None and scan.mode is Mode.STRING
         groups = texts.alike(leaving, in_string=in_string, is_json=scan is not None and in_string is (text is not None))
         ways = [] if nearest is None else [(max(0, path.size - 1), [nearest])]
@@ -140,7 +142,7 @@ class MaskLanding(LandingControl):
                     ways.append((need + _REST, group[1:]))
             else:
                 futile += left - effort.left
-        return _Near(None if is_free(state) else path.size, text, ways, self._reserved(state.region))
+        return _Near(None if is_free(state) else path.size, text, known, ways, self._reserved(state.region))
 
     def _opens_text(self, cursor: Cursor, symbols: Sequence[int]) -> bool:
         """Whether ``symbols`` lead into a string in which any text may be written."""

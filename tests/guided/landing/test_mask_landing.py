@@ -313,3 +313,17 @@ def test_most_tokens_near_the_budget_need_no_search(engine: Engine, monkeypatch:
     written = wanted(row, own)
     assert row.state.is_stopped
     assert len(searches) < len(written) / 2
+
+
+@pytest.mark.parametrize("extra", [12, 20])
+@pytest.mark.parametrize(
+    "member", [{"type": "string", "minLength": 4}, {"type": "string", "pattern": "^[^@]+@[^@]+$"}], ids=str
+)
+def test_a_text_may_end_where_it_could_not_at_first(engine: Engine, member: dict[str, Any], extra: int) -> None:
+    """Found by reading: what closes a text was not allowed again until the budget was nearly used up."""
+    schema = {"type": "object", "properties": {"a": member, "b": {"type": "integer"}}, "required": ["a", "b"]}
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
+    tokens = whole(plan, engine, '": "ab@cd", "b": 12}')
+    row = row_of(plan, engine, len(tokens) + extra)
+    assert wanted(row, tokens) == tokens
+    assert row.report().marks.begun is None
