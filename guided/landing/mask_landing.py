@@ -7,7 +7,7 @@ end of the text fits.  Of all other tokens a few are tried, the shortest first. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +33,8 @@ __all__ = ["MaskLanding"]
 _TRIED = 64
 #: Places of the search after one token (longer ones seldom find an end), and of all at one position that find none.
 _TRIAL_PLACES, _FUTILE_PLACES = 24, 100
+#: Where at most as many groups are to be tried, as names of tools, each trial may take what the step has.
+_FEW = 16
 #: Tokens that the rest of a character or of an escape may have: text is left when only its end and these have room.
 _REST = 6
 #: The growth that is assumed where no bound is sure.
@@ -120,18 +122,20 @@ class MaskLanding(LandingControl):
         leaving = mask.words if text is None else mask.words & ~text.staying
         known = mask.words if text is None else mask.words | text.staying
         in_string = scan is not None and scan.mode is Mode.STRING
-        groups = texts.alike(leaving, in_string=in_string, is_json=scan is not None and in_string is (text is not None))
+        is_json = scan is not None and in_string is (text is not None)
+        groups = list(islice(texts.alike(leaving, in_string=in_string, is_json=is_json), _TRIED + 1))
+        trial_places, futile_places = (_TRIAL_PLACES, _FUTILE_PLACES) if len(groups) > _FEW else (effort.left,) * 2
         ways = [] if nearest is None else [(max(0, path.size - 1), [nearest])]
         others: list[list[int]] = []
         futile = 0.0
         for number, group in enumerate(chain(groups, others)):
-            if effort.is_spent or futile > _FUTILE_PLACES or number == _TRIED:
+            if effort.is_spent or futile > futile_places or number == _TRIED:
                 self.num_capped += 1
                 break
             is_alike = len(group) > 1 and (in_string or self._opens_text(cursor, state.regions.symbols(group[0])))
             if len(group) > 1 and not is_alike:
                 others += [[token] for token in group[1:]]
-            left, trial = effort.left, effort.part(_TRIAL_PLACES, is_small=True)
+            left, trial = effort.left, effort.part(trial_places, is_small=True)
             may_be_next = self.allows(state, group[0], trial, is_own=False)
             effort.spend(-trial.left)  # what it did not need
             if may_be_next:
