@@ -85,7 +85,7 @@ class MaskLanding(LandingControl):
     def notes(self) -> tuple[str, ...]:
         if not self.num_capped:
             return ()
-        return (f"near max_tokens {self.num_capped} masks held fewer tokens than fit: a step has its limit of work",)
+        return (f"near max_tokens {self.num_capped} masks may have held too few tokens: a step has its limit of work",)
 
     def narrowed(self, state: GuidanceState, mask: TokenMask) -> TokenMask:
         """Return the mask of the state's position without the tokens after which no end within the budget is known."""
