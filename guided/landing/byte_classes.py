@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from guided.landing.byte_twin import ByteMask, ByteMatcher, Lookahead
+from guided.landing.byte_twin import ByteMask, ByteMatcher, Lookahead, bits_of
 
-__all__ = ["BLANK", "FEW", "FITTED", "FREE_TEXT", "SEEN", "Classes", "bytes_of", "set_of"]
+__all__ = ["BLANK", "FEW", "FITTED", "FREE_TEXT", "SEEN", "Classes", "set_of"]
 
 #: More bytes than this are tried by class.
 FEW = 8
@@ -37,7 +37,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
         """Return one byte of each class of those that ``mask`` allows; all bytes if they are few."""
         allowed = mask.byte_bits & ~set_of(without)
         if allowed.bit_count() <= FEW:
-            return bytes_of(allowed)
+            return bits_of(allowed)
         return tuple(self.looks(matcher, mask, without).values())
 
     def looks(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> dict[Lookahead, int]:
@@ -46,7 +46,7 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
         classes = self.get(key)
         if classes is None or any(matcher.outcome((byte,)) != after for after, byte in classes.items()):
             allowed = mask.byte_bits & ~set_of(without)
-            classes, some = {}, tuple(sorted(bytes_of(allowed), key=BLANK.__contains__))  # which may be ignored
+            classes, some = {}, tuple(sorted(bits_of(allowed), key=BLANK.__contains__))  # which may be ignored
             if len(some) > 2 * FEW:  # some of many; where none is printable, they continue a character
                 some = tuple(byte for byte in _PRINTABLE if allowed >> byte & 1) or some[:FEW]
             self.spent += SEEN * len(some)
@@ -137,16 +137,6 @@ def _begun(text: Sequence[int], written: bytes) -> Iterator[int]:
     for at in range(1, min(len(text), len(written) + 1)):
         if text[at - 1] == written[-1] and list(text[:at]) == list(written[-at:]):
             yield at
-
-
-def bytes_of(bits: int) -> tuple[int, ...]:
-    """Return the bytes of a set, ascending."""
-    listed = []
-    while bits:
-        lowest = bits & -bits
-        listed.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return tuple(listed)
 
 
 def set_of(data: bytes) -> int:

@@ -19,7 +19,7 @@ from grammars.plan.plan import Plan
 from guided.engine.engine import Engine, compile_grammar
 from guided.tracking.regions import FIRST_MARKER
 
-__all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Lookahead"]
+__all__ = ["ByteMask", "ByteMatcher", "ByteTwin", "Lookahead", "bits_of"]
 
 #: Special ids further apart than this are read from the mask in separate slices.
 _MAX_GAP = 1_024
@@ -97,11 +97,18 @@ class ByteTwin:
         ids: tuple[int, ...] = ()
         for start, end, special in self._special:
             bits = int.from_bytes(buffer.view[start:end], "little") & special
-            while bits:
-                lowest = bits & -bits
-                ids += (8 * start + lowest.bit_length() - 1,)
-                bits ^= lowest
+            ids += tuple(8 * start + bit for bit in bits_of(bits))
         return ByteMask(int.from_bytes(buffer.view[at : at + 32], "little"), ids)
+
+
+def bits_of(bits: int) -> tuple[int, ...]:
+    """Return the numbers of the bits that are set, ascending."""
+    listed = []
+    while bits:
+        lowest = bits & -bits
+        listed.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return tuple(listed)
 
 
 def _mask_slices(ids: Sequence[int]) -> Iterator[tuple[int, int, int]]:

@@ -13,8 +13,8 @@ from grammars.plan.plan import Plan, RegionName
 from grammars.tree.markers import Markers
 from grammars.values.json_scanner import ScanState
 from grammars.values.persistent_set import Mode
-from guided.landing.byte_classes import BLANK, FEW, FITTED, FREE_TEXT, Classes, bytes_of, set_of
-from guided.landing.byte_twin import ByteMask, ByteMatcher, Lookahead
+from guided.landing.byte_classes import BLANK, FEW, FITTED, FREE_TEXT, Classes, set_of
+from guided.landing.byte_twin import ByteMask, ByteMatcher, Lookahead, bits_of
 from guided.landing.known_texts import (
     closing_texts,
     exit_ids,
@@ -135,7 +135,7 @@ class Candidates:
         rests = [Candidate(symbols) for symbols in leading(texts, matcher, mask, written_part)]
         is_ignored = self._has_ignored and many > FEW and region not in (RegionName.CONTENT, RegionName.REASONING)
         blanks = bytes(byte for byte in BLANK if is_ignored and mask.allows(byte))
-        some = bytes_of(mask.byte_bits) if many <= FEW else classes.of(matcher, mask, blanks)
+        some = bits_of(mask.byte_bits) if many <= FEW else classes.of(matcher, mask, blanks)
         if region is RegionName.CONTENT and mask.allows(0x61) and 0x61 not in some:
             some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
         extra = _OPTIONAL_COST if rests else 0.0

@@ -15,10 +15,9 @@ class Effort:
     too long, which near the budget took most of the time and seldom found any.  Not thread-safe.
     """
 
-    __slots__ = ("_until", "cost", "is_small", "left", "places")
+    __slots__ = ("_until", "cost", "is_small", "left")
 
     def __init__(self, cpu_s: float, places: float = 4_000, cost: float = float("inf")) -> None:
-        self.places = places
         self.left: float = places
         self.cost = cost
         self.is_small = False
@@ -31,7 +30,7 @@ class Effort:
     def part(self, places: float, *, is_small: bool = False) -> Effort:
         """Take ``places`` places out, for a search that must end at the same time."""
         part = Effort.__new__(Effort)  # copy.copy took a tenth of the time of a trial
-        part.places, part.cost, part._until, part.is_small = self.places, self.cost, self._until, is_small
+        part.cost, part._until, part.is_small = self.cost, self._until, is_small
         part.left = min(places, self.left)
         self.left -= part.left
         return part

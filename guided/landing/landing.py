@@ -112,8 +112,12 @@ class LandingSearch:
         """
         last = [symbol for token in state.tokens[-_LAST_TOKENS:] for symbol in state.regions.symbols(token)]
         num_since = next((len(last) - i for i, symbol in enumerate(reversed(last)) if symbol >= 256), 0)
-        written, num_tokens = bytes(last[num_since:]), self._engine.derived(_num_tokens)
-        return SearchTree(matcher, place, self.places(state), self._candidates, classes, written, num_tokens)
+        written = bytes(last[num_since:])
+        return SearchTree(matcher, place, self.places(state), self._candidates, classes, written, self._num_tokens)
+
+    def _num_tokens(self, symbols: Sequence[int]) -> int:
+        """Return the number of canonical tokens of symbols."""
+        return len(canonical_tokens(self._engine, symbols))
 
     def ends(
         self, tree: SearchTree, effort: Effort, known_path: EndPath = NOTHING, too_long: int = -1
@@ -219,11 +223,6 @@ def canonical_tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:
 def _tokens_of(engine: Engine) -> Callable[[bytes], list[int]]:
     """The canonical tokens of a text, not to be changed, remembered: the same ends of paths are asked for often."""
     return lru_cache(_MAX_CACHED_TEXTS)(engine.ll_tokenizer.tokenize_bytes)
-
-
-def _num_tokens(engine: Engine) -> Callable[[Sequence[int]], int]:
-    """The number of canonical tokens of symbols."""
-    return lambda symbols: len(canonical_tokens(engine, symbols))
 
 
 def _text(symbols: Sequence[int]) -> bytes:

@@ -7,7 +7,7 @@ end of the text fits.  Of all other tokens a few are tried, the shortest first. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +33,8 @@ __all__ = ["MaskLanding"]
 _TRIED = 64
 #: Places of the search after one token (longer ones seldom find an end), and of all at one position that find none.
 _TRIAL_PLACES, _FUTILE_PLACES = 24, 100
+#: Where at most as many groups are to be tried, as names of tools, each trial may take what the step has.
+_FEW = 16
 #: Tokens that the rest of a character or of an escape may have: text is left when only its end and these have room.
 _REST = 6
 #: The growth that is assumed where no bound is sure.
@@ -52,6 +54,7 @@ class _Near(NamedTuple):
 
     need: int | None  #: tokens from here to the end; None where the answer may be cut
     text: _Text | None
+    known: Words  #: the tokens of the mask and those that stay in the text; of others nothing is known
     ways: list[tuple[int, list[int]]]  #: tokens needed to the end after each of some: tried, or like a tried one
     reserve: int  #: tokens that must be left, besides ``need``, after a token that stays in the text
 
@@ -82,14 +85,14 @@ class MaskLanding(LandingControl):
     def notes(self) -> tuple[str, ...]:
         if not self.num_capped:
             return ()
-        return (f"near max_tokens {self.num_capped} masks held fewer tokens than fit: a step has its limit of work",)
+        return (f"near max_tokens {self.num_capped} masks may have held too few tokens: a step has its limit of work",)
 
     def narrowed(self, state: GuidanceState, mask: TokenMask) -> TokenMask:
         """Return the mask of the state's position without the tokens after which no end within the budget is known."""
         if mask.forced is not None or state.is_stopped:
             return mask
         near = self._near
-        if near is not None and self._is_quiet(state, near):
+        if near is not None and self._is_quiet(state, near) and not (mask.words & ~near.known).any():
             narrowed = self._masked(state, mask, near)
             if narrowed is not None:
                 return narrowed
@@ -114,22 +117,25 @@ class MaskLanding(LandingControl):
         nearest, effort = self.next_token(state), self.step_effort()
         path, cursor = self._here.path, self._finder.cursor(state)
         if path is None or cursor is None:
-            return _Near(None, None, [], 0)
+            return _Near(None, None, mask.words, [], 0)
         text, texts, scan = self._text(state, cursor, path), state.engine.derived(_TokenTexts), cursor.place.scan
         leaving = mask.words if text is None else mask.words & ~text.staying
+        known = mask.words if text is None else mask.words | text.staying
         in_string = scan is not None and scan.mode is Mode.STRING
-        groups = texts.alike(leaving, in_string=in_string, is_json=scan is not None and in_string is (text is not None))
+        is_json = scan is not None and in_string is (text is not None)
+        groups = list(islice(texts.alike(leaving, in_string=in_string, is_json=is_json), _TRIED + 1))
+        trial_places, futile_places = (_TRIAL_PLACES, _FUTILE_PLACES) if len(groups) > _FEW else (effort.left,) * 2
         ways = [] if nearest is None else [(max(0, path.size - 1), [nearest])]
         others: list[list[int]] = []
         futile = 0.0
         for number, group in enumerate(chain(groups, others)):
-            if effort.is_spent or futile > _FUTILE_PLACES or number == _TRIED:
+            if effort.is_spent or futile > futile_places or number == _TRIED:
                 self.num_capped += 1
                 break
             is_alike = len(group) > 1 and (in_string or self._opens_text(cursor, state.regions.symbols(group[0])))
             if len(group) > 1 and not is_alike:
                 others += [[token] for token in group[1:]]
-            left, trial = effort.left, effort.part(_TRIAL_PLACES, is_small=True)
+            left, trial = effort.left, effort.part(trial_places, is_small=True)
             may_be_next = self.allows(state, group[0], trial, is_own=False)
             effort.spend(-trial.left)  # what it did not need
             if may_be_next:
@@ -140,7 +146,7 @@ class MaskLanding(LandingControl):
                     ways.append((need + _REST, group[1:]))
             else:
                 futile += left - effort.left
-        return _Near(None if is_free(state) else path.size, text, ways, self._reserved(state.region))
+        return _Near(None if is_free(state) else path.size, text, known, ways, self._reserved(state.region))
 
     def _opens_text(self, cursor: Cursor, symbols: Sequence[int]) -> bool:
         """Whether ``symbols`` lead into a string in which any text may be written."""

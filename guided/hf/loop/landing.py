@@ -15,7 +15,7 @@ __all__ = ["land"]
 
 #: The most tokens drawn for one position; then the next token of the known path to the end is taken.
 _MAX_DRAWS = 4
-#: Places that searches after all later draws may try.
+#: Places that the searches after all later draws of one position may try together.
 _DRAWN_PLACES = 100
 #: Later draws at a position use the random numbers of positions this far away, which no answer reaches.
 _STRIDE = 1 << 32
@@ -30,8 +30,8 @@ def land(
 ) -> torch.Tensor:
     """Replace the tokens int64 ``[rows]`` after which no end within the budget was found, in place; return ``tokens``.
 
-    A refused token gets the score -inf in ``scores`` float ``[rows, vocab]``, and another token is drawn; in effect the
-    token is drawn from all that are not refused.  Rows far from their budgets cost nothing.
+    A refused token gets the score -inf in ``scores`` float ``[rows, vocab]``, and one of the others is drawn; after a
+    few refusals the next token of the known path is taken.  Rows far from their budgets cost nothing.
     """
     landing = {
         i: answer.sequence

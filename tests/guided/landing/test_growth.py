@@ -335,6 +335,6 @@ def test_most_random_formats_have_a_least_number_of_tokens(engine: Engine) -> No
                 plan = plan_of(engine, response_format=wanted, thinking=False)
                 row = row_of(plan, engine, min_tokens(plan, engine) + 500)
                 assert row.landing is not None
-                assert row.landing.step_effort().places <= 600
+                assert row.landing.step_effort().left <= 600
                 found += 1
     assert found >= 32

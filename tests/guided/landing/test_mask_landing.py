@@ -25,6 +25,7 @@ from guided.rows.making import make_row
 from guided.rows.sequence import RowSequence
 from tests.cases import seeds
 from tests.guided.landing.test_control import BUDGETS, FEW, _without, drawn, random_schema
+from tests.guided.landing.test_fits import SCHEMAS
 from tests.guided.landing.test_landing import KINDS, check_value, made
 from tests.judges.plans import FORMAT, plan_of
 from tests.made_up.wire_forms import FORMS
@@ -313,3 +314,34 @@ def test_most_tokens_near_the_budget_need_no_search(engine: Engine, monkeypatch:
     written = wanted(row, own)
     assert row.state.is_stopped
     assert len(searches) < len(written) / 2
+
+
+@pytest.mark.parametrize("extra", [12, 20])
+@pytest.mark.parametrize(
+    "member", [{"type": "string", "minLength": 4}, {"type": "string", "pattern": "^[^@]+@[^@]+$"}], ids=str
+)
+def test_a_text_may_end_where_it_could_not_at_first(engine: Engine, member: dict[str, Any], extra: int) -> None:
+    """Found by reading: what closes a text was not allowed again until the budget was nearly used up."""
+    schema = {"type": "object", "properties": {"a": member, "b": {"type": "integer"}}, "required": ["a", "b"]}
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
+    tokens = whole(plan, engine, '": "ab@cd", "b": 12}')
+    row = row_of(plan, engine, len(tokens) + extra)
+    assert wanted(row, tokens) == tokens
+    assert row.report().marks.begun is None
+
+
+@pytest.mark.parametrize("extra", [12, 20])
+@pytest.mark.parametrize("name", ["draw", "get_user", "do_steps"])
+def test_one_of_a_few_tools_is_the_models_own(engine: Engine, name: str, extra: int) -> None:
+    """Found by random plans: a tool whose shortest call is far was hidden with 150 tokens to spare."""
+    user = "0b6f3f6e-8c2e-4f4e-9f6a-3a1d5c7e9b10"
+    arguments: dict[str, Any] = {
+        "draw": {"at": {"name": "here", "near": "there"}},
+        "get_user": {"id": user},
+        "do_steps": {"steps": [{"kind": "wait", "until": "2026-03-01T09:30:00Z", "id": user}]},
+    }
+    tools = [{"type": "function", "function": {"name": tool, "parameters": SCHEMAS[tool]}} for tool in arguments]
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), tools=tools, tool_choice="required")
+    call = json.dumps({"name": name, "arguments": arguments[name]})
+    tokens = whole(plan, engine, call.removeprefix('{"name": "') + "\n</tool_call>")
+    assert wanted(row_of(plan, engine, len(tokens) + extra), tokens) == tokens
