@@ -109,13 +109,12 @@ class OutputParser:
         *,
         entry: str = "fresh",
         ends_at_marker: bool = False,
-        regions: RegionMap | None = None,
         make_call_id: MakeId | None = None,
         hides_special: bool = False,
     ) -> None:
         self.plan = plan
         self._engine = engine
-        self._map = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
+        self._map = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
         self._make_id = make_call_id or CallIds(plan)
         begin = plan.entry(entry)
         self._position = self._map.start(begin.region)

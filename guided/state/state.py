@@ -39,11 +39,11 @@ class GuidanceState:
     state is in error until `reset` or a rollback.
     """
 
-    def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh", regions: RegionMap | None = None) -> None:
+    def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh") -> None:
         self.plan = plan
         self.engine = engine
         self.entry = plan.entry(entry)
-        self.regions = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
+        self.regions = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
         self.counters = Guidance()
         self._log = CommitLog(self.regions, self.entry.region)
         self._watch = SequenceWatcher.of(plan, self.regions, self.entry.region, engine)
