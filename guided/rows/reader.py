@@ -19,7 +19,7 @@ from guided.output.parser import (
     ToolCallArguments,
     ToolCallEnd,
 )
-from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
+from guided.output.stop_parser import PlainParser, StopAwareParser
 from guided.rows.alone import attempt, completed, made, row_error
 from guided.rows.report import RowReport
 from guided.rows.sequence import RowSequence, matcher_of
@@ -221,7 +221,7 @@ def parser_of(
 
     ``row`` matches its stops itself.
     """
-    parser: EventParser = PlainParser(engine)
+    parser: OutputParser | PlainParser = PlainParser(engine)
     reader = plan if isinstance(plan, Plan) else begin.reader
     if reader is not None:
         hides = reader is not plan
