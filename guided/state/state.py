@@ -159,7 +159,7 @@ class GuidanceState:
         """Return the mask of this position; None if the matcher failed."""
         closing = self._closing_tokens()
         if closing:
-            return self._reader.single(closing[0])
+            return self._reader.only(closing[:1], closing[0])
         return self._reader.next(self._matcher.current, self._row, self._log, self._watch)
 
     def _closing_tokens(self) -> tuple[int, ...]:
