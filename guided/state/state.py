@@ -46,7 +46,9 @@ class GuidanceState:
         self.regions = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
         self.counters = Guidance()
         self._log = CommitLog(self.regions, self.entry.region)
-        self._watch = SequenceWatcher.of(plan, self.regions, self.entry.region, engine)
+        self._watch: SequenceWatcher | None = None
+        if plan.watchers or plan.call_values:
+            self._watch = SequenceWatcher(plan, self.regions, self.entry.region, engine)
         self._stop: StopReason | None = None
         self._mask: TokenMask | None = None  # of this position, once computed
         self._matcher = RecoveringMatcher(plan, engine, self.entry.name)
