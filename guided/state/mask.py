@@ -20,7 +20,7 @@ from guided.engine.engine import Engine
 from guided.tracking.commit_log import CommitLog
 from guided.watchers.watch import SequenceWatcher
 
-__all__ = ["MaskReader", "MaskRow", "TokenMask"]
+__all__ = ["MaskReader", "MaskRow", "TokenMask", "Words"]
 
 Words: TypeAlias = NDArray[np.int32]
 

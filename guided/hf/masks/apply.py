@@ -16,7 +16,7 @@ import torch
 from guided.state.mask import Words
 from special_tokens.errors import GuidanceError, ModelError
 
-__all__ = ["RESCUE", "RowMask", "Words", "apply_masks", "bool_mask", "lowest", "not_numbers", "rescue_row", "too_narrow"]
+__all__ = ["RESCUE", "RowMask", "apply_masks", "bool_mask", "lowest", "not_numbers", "rescue_row", "too_narrow"]
 
 
 #: The score of a legal token that other processors forbade: so low that beam search prefers rows in which they forbade

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guided.hf.masks.apply import RowMask, Words, apply_masks, bool_mask, lowest, rescue_row
+from guided.hf.masks.apply import RowMask, apply_masks, bool_mask, lowest, rescue_row
+from guided.state.mask import Words
 
 __all__ = ["HostLink"]
 

@@ -56,7 +56,8 @@ def template_renderer(
     def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
         try:  # a template may change what it is given, and raise anything
             copies = [_with_aliases(copy.deepcopy(dict(message))) for message in messages]
-            return _compiled(template, sandbox).render(messages=copies, **{**named, **defaults, **copy.deepcopy(kwargs)})
+            given = {**named, **defaults, **copy.deepcopy(kwargs)}
+            return _compiled(template, sandbox).render(messages=copies, **given)
         except Exception as error:
             raise _translated(error) from error
 
