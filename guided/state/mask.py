@@ -7,7 +7,6 @@ plan and engine, so that a mask costs little more than the engine takes to fill 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -175,9 +174,9 @@ class MaskReader:
             bits[self._last] = bits.get(self._last, 0) | (0xFFFFFFFF ^ self._below)
         return tuple(bits.items())
 
-    def accepts(self, end: End, matcher: Any, tokens: Sequence[int] = ()) -> bool:
-        """Whether ``end`` is open after ``tokens``, all of which the engine accepts."""
-        return int(matcher.validate_tokens([*tokens, end.sentinel])) == len(tokens) + 1
+    def accepts(self, end: End, matcher: Any) -> bool:
+        """Whether the engine accepts ``end`` here."""
+        return int(matcher.validate_tokens([end.sentinel])) == 1
 
     def row(self) -> MaskRow:
         """Return memory for the masks of one sequence."""

@@ -278,40 +278,14 @@ class GuidanceState:
 
         More liberal than the masks where bytes are forced: other splits of the same text count as well.
         """
-        if self.is_stopped:
-            return 0
-        if self._watch is not None:
-            return self._tried(tokens)
-        accepted = self._ask(lambda: self._validated(tokens))
-        if accepted == len(tokens):
-            return accepted
-        try:
-            return max(accepted, self._tried(tokens))  # a full lexer rejects tokens that its mask allows
-        except GuidanceError:
-            return accepted
-
-    def _validated(self, tokens: Sequence[int]) -> int:
-        ids = list(tokens)
-        cut = next((i for i, t in enumerate(ids) if t in self._by_end or not 0 <= t < self.engine.vocab_size), len(ids))
-        inside = ids[:cut]
-        num_valid = int(self._matcher.current.validate_tokens(inside)) if inside else 0
-        if num_valid < cut or cut == len(ids) or ids[cut] not in self._by_end:
-            return num_valid
-        for end in self._by_end[ids[cut]]:
-            if self._reader.accepts(end, self._matcher.current, inside):
-                return cut + 1
-        return cut
-
-    def _tried(self, tokens: Sequence[int]) -> int:
-        """Return what `validate` returns by committing the tokens to a copy, where the engine alone cannot decide."""
         twin = self.fork()
         for i, token in enumerate(tokens):
+            if twin.is_stopped:
+                return i
             try:
                 twin._commit(int(token))
-            except TokenRefused:
+            except GuidanceError:
                 return i
-            if twin.is_stopped:
-                return i + 1
         return len(tokens)
 
     def ff_tokens(self) -> list[int]:
