@@ -359,7 +359,7 @@ def test_the_longest_beginning_wins_and_the_oldest_row_goes() -> None:
     for _ in range(400):
         ids = tuple(rng.randrange(2) for _ in range(rng.randrange(1, 9)))
         row: Any = TakenIds(ids)
-        found = pool.longest(ids, len(ids) - 1, 0)
+        found = pool.longest(ids[:-1], 0)
         lengths = [max(n for n in range(len(ids)) if k[:n] == ids[:n]) for k in kept]
         assert (found[1] if found is not None else 0) == max(lengths, default=0)
         if found is not None:
