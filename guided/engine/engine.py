@@ -10,6 +10,7 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -244,17 +245,15 @@ def _words(error: str) -> str:
 
 
 def _on_a_large_stack(make: Callable[[], Any]) -> Any:
-    """Call ``make`` on a thread whose stack holds deep chains of rules, and return its result."""
-    results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(make()), name="guided-compile")
-    with _stack_lock:
-        before = threading.stack_size(STACK_BYTES)
-        try:
-            thread.start()
-        finally:
-            threading.stack_size(before)
-    thread.join()
-    return results[0]
+    """Call ``make`` on a thread whose stack holds deep chains of rules; return its result, or raise what it raises."""
+    with ThreadPoolExecutor(1, thread_name_prefix="guided-compile") as pool:
+        with _stack_lock:
+            before = threading.stack_size(STACK_BYTES)
+            try:
+                made = pool.submit(make)  # starts the thread
+            finally:
+                threading.stack_size(before)
+        return made.result()
 
 
 def check_matcher(matcher: Any, what: str) -> None:
