@@ -137,7 +137,7 @@ def warm(engine: Engine, tokens: SpecialTokens, format: Format) -> None:
     for kind in KINDS:
         for preset in ("native", "structured"):
             plan = compose(Parts(**request(kind, -1, preset=preset)), tokens=tokens, format=format)
-            engine.prepare(plan, plan.entries[0].name)
+            engine.pristine(plan, plan.entries[0].name)
 
 
 def rows_of_kind(
@@ -156,13 +156,13 @@ def rows_of_kind(
         spent, plan = timed(cache.get, parts, made)
         plans.append(plan)
         found["composing"].append(spent)
-        found["compiling"].append(timed(engine.prepare, plan, plan.entries[0].name)[0])
+        found["compiling"].append(timed(engine.pristine, plan, plan.entries[0].name)[0])
     for number in range(repeats):
         again = Parts(**copy.deepcopy(request(kind, number, preset=preset)))
         found["equal parts"].append(timed(cache.get, again, made)[0])
     assert cache.info().hits == repeats, "equal parts were not found"
     for plan in plans:
-        found["same plan"].append(often(engine.matcher, plan, times=100))
+        found["same plan"].append(often(lambda plan: engine.pristine(plan).deep_copy(), plan, times=100))
         found["state"].append(often(GuidanceState, plan, engine, times=20))
     found["cold"] = [a + b for a, b in zip(found["composing"], found["compiling"], strict=True)]
     return [row(what, values) for what, values in found.items()]
@@ -174,7 +174,7 @@ def fifty_tools(tokens: SpecialTokens, format: Format, engine: Engine) -> dict[s
     many = [tool for _ in range(17) for tool in tools(draw)][:50]
     parts = Parts(tools=many, tool_choice="required")
     ours, plan = timed(lambda: compose(parts, tokens=tokens, format=format))
-    return {"composing_ms": ours, "compiling_ms": timed(engine.prepare, plan)[0]}
+    return {"composing_ms": ours, "compiling_ms": timed(engine.pristine, plan)[0]}
 
 
 def whole_bodies(repeats: int) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def memory(folder: Path, count: int) -> dict[str, Any]:
     gc.collect()
     before = resident()
     for plan in plans:
-        engine.prepare(plan, plan.entries[0].name)
+        engine.pristine(plan, plan.entries[0].name)
     masked = resident()
     mask, draw = allocate_bitmask(1, engine.vocab_size), random.Random(0)
     for plan in plans:

@@ -180,10 +180,8 @@ def part_rows(model: Any, tokenizer: Any) -> list[tuple[str, ...]]:
             cache.feed([old])
             guide.context.pool.keep(cache.take(0), model_state(model), 0)
             state = model_state(model)
-            compare = median_ms(
-                lambda guide=guide, ids=ids, state=state: guide.context.pool.longest(ids, len(ids) - 1, state)
-            )
-            found = guide.context.pool.longest(ids, len(ids) - 1, state)
+            compare = median_ms(lambda guide=guide, ids=ids, state=state: guide.context.pool.longest(ids[:-1], state))
+            found = guide.context.pool.longest(ids[:-1], state)
             assert found is not None
 
             def kept(found: Any = found, ids: Any = ids) -> None:

@@ -81,7 +81,7 @@ def measure(judge: Judge, name: str, records: list[Any], texts: Callable[..., li
 
         def ours(schema: Any = schema) -> Plan:
             plan = judge.plan(schema)
-            compiled = judge.engine.prepare(plan, "fresh")
+            compiled = judge.engine.pristine(plan, "fresh")
             judge.engine.forget(plan, "fresh", compiled)  # here, because the plain matcher is freed at once as well
             return plan
 

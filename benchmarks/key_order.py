@@ -43,7 +43,7 @@ def times(engine: Any, format: Any, keys: list[str], order: Literal["any", "sche
     parts = Parts(response_format=guided.JsonSchema(schema, key_order=order))
     plan = compose(parts, tokens=engine.tokens, format=format)
     planned = time.process_time()
-    engine.prepare(plan, plan.entries[0].name)
+    engine.pristine(plan, plan.entries[0].name)
     compiled = time.process_time()
     text = json.dumps(dict(reversed(value.items())) if order == "any" else value)
     ids, state, mask = engine.tokenize(text), GuidanceState(plan, engine), allocate_bitmask(1, engine.vocab_size)

@@ -206,7 +206,7 @@ PROCESSORS = {
 
 def bare(vocabulary: MeasuredVocabulary, num_rows: int) -> list[float]:
     """Return the seconds per row of every step of llguidance alone: fill and consume."""
-    matchers = [vocabulary.engine.matcher(vocabulary.plan) for _ in range(num_rows)]
+    matchers = [vocabulary.engine.pristine(vocabulary.plan).deep_copy() for _ in range(num_rows)]
     words = np.zeros((vocabulary.engine.ll_tokenizer.vocab_size + 31) // 32, dtype=np.int32)
     address, size = words.ctypes.data, words.nbytes
     times = []

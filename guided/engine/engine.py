@@ -10,6 +10,7 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -112,12 +113,8 @@ class Engine:
                     value = self._derived[factory] = factory(self)
         return value
 
-    def matcher(self, plan: Plan, entry: str = "") -> Any:
-        """Return a fresh matcher of the plan's grammar, begun at ``entry``; raises as `pristine` does."""
-        return self.pristine(plan, entry).deep_copy()
-
     def pristine(self, plan: Plan, entry: str = "") -> Any:
-        """Return the matcher that `matcher` copies: never advance it.
+        """Return the matcher of an entry of a plan that sequences copy (never advance it), from the cache or new.
 
         Raises `PlanError` for a plan of another vocabulary, `GrammarError` or `LimitExceeded` where the engine
         refuses the grammar.
@@ -127,20 +124,16 @@ class Engine:
                 f"the plan belongs to vocabulary {plan.fingerprint}, this model has {self.tokens.fingerprint}",
                 hint="compose it with this model's guide, or with SpecialTokens of the same folder",
             )
-        return self.prepare(plan, entry)
-
-    def compile_private(self, plan: Plan, entry: str = "") -> Any:
-        """Return a matcher compiled now for the caller alone: failures of other matchers do not reach it."""
-        return compile_grammar(self.ll_tokenizer, plan.engine_text(entry))
-
-    def prepare(self, plan: Plan, entry: str = "") -> Any:
-        """Return the pristine matcher of an entry of a plan (never advance it), from the cache or compiled now."""
         try:
             return self.compile(plan.engine_text(entry))
         except LimitExceeded as error:
             asked = "response_format" if plan.response is not None else "tools" if plan.tools else ""
             error.place = error.place or asked
             raise
+
+    def compile_private(self, plan: Plan, entry: str = "") -> Any:
+        """Return a matcher compiled now for the caller alone: failures of other matchers do not reach it."""
+        return compile_grammar(self.ll_tokenizer, plan.engine_text(entry))
 
     def compile(self, grammar: str) -> Any:
         """Return the pristine matcher of ``grammar`` (never advance it), from the cache or compiled now."""
@@ -252,17 +245,15 @@ def _words(error: str) -> str:
 
 
 def _on_a_large_stack(make: Callable[[], Any]) -> Any:
-    """Call ``make`` on a thread whose stack holds deep chains of rules, and return its result."""
-    results: list[Any] = []
-    thread = threading.Thread(target=lambda: results.append(make()), name="guided-compile")
-    with _stack_lock:
-        before = threading.stack_size(STACK_BYTES)
-        try:
-            thread.start()
-        finally:
-            threading.stack_size(before)
-    thread.join()
-    return results[0]
+    """Call ``make`` on a thread whose stack holds deep chains of rules; return its result, or raise what it raises."""
+    with ThreadPoolExecutor(1, thread_name_prefix="guided-compile") as pool:
+        with _stack_lock:
+            before = threading.stack_size(STACK_BYTES)
+            try:
+                made = pool.submit(make)  # starts the thread
+            finally:
+                threading.stack_size(before)
+        return made.result()
 
 
 def check_matcher(matcher: Any, what: str) -> None:

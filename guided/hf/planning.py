@@ -70,7 +70,7 @@ class Planner(Generic[C]):
         with deadline():  # one deadline for composing and compiling
             plan = self.compose(parts)
             check_tools(context.tokenizer, context.format, plan, context.tokens)
-            context.engine.prepare(plan, plan.entries[0].name)
+            context.engine.pristine(plan, plan.entries[0].name)
         for note in plan.notes:  # once: an equal request finds its plan in the cache
             log.warning("%s", note)
         return plan

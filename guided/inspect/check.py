@@ -105,7 +105,7 @@ def check_format(response_format: Any, engine: Engine, *, policy: Policy = "warn
     plan = compose(parts, tokens=engine.tokens, format=Format("response alone"))
     if plan.response is None:
         raise RequestError("plain text has nothing to check", place="response_format", expected="a constraint")
-    engine.prepare(plan)
+    engine.pristine(plan)
     num_bytes = len(plan.engine_text().encode())
     return CheckedFormat(plan.response.kind, plan.response.report.rows, shortest(plan, engine), num_bytes)
 
@@ -131,7 +131,7 @@ def _checked(request: Request, tokens: SpecialTokens, format: Format, engine: En
     check_stops(plan.stops, tokens)
     if engine is not None:
         for entry in plan.entries:
-            engine.prepare(plan, entry.name)
+            engine.pristine(plan, entry.name)
     return CheckedRequest(plan, request.source, request.sampling)
 
 

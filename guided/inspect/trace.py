@@ -30,7 +30,6 @@ def build_trace(
     *,
     begin: Begin = FRESH,
     fed_together: Collection[int] = (),
-    title: str = "guided generation",
 ) -> Trace:
     """Return the trace of ``message``; ``records[i]`` are the model's log-probabilities at its token ``i``.
 
@@ -64,7 +63,6 @@ def build_trace(
         cached_tokens=message.usage.cached_tokens,
         finish_reason=message.finish_reason,
         stop_reason=message.stop_reason,
-        title=title,
         lark=plan.lark if plan is not None else "",
     )
 

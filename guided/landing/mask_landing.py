@@ -202,7 +202,7 @@ class _TokenTexts:
     """The ordinary tokens of an engine by the bytes in them, as words of masks."""
 
     def __init__(self, engine: Engine) -> None:
-        self._index, self._vocab_size = engine.derived(VocabularyIndex.of), engine.vocab_size
+        self._index, self._vocab_size = engine.derived(VocabularyIndex), engine.vocab_size
         sizes = [*map(len, self._index.token_bytes)]
         self._ranks = np.argsort(np.argsort(sizes, kind="stable"))  # of the tokens by their sizes
         self.ordinary: Words = from_ids((i for i, size in enumerate(sizes) if size), engine.vocab_size)

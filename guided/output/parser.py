@@ -10,7 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -23,10 +23,8 @@ from guided.engine.engine import Engine
 from guided.tracking.regions import FIRST_MARKER, RegionMap
 
 __all__ = [
-    "CallIds",
     "ContentDelta",
     "Event",
-    "MakeId",
     "OutputParser",
     "ReasoningDelta",
     "ToolCallArguments",
@@ -88,9 +86,6 @@ class UnfinishedMarkup:
 
 Event: TypeAlias = ReasoningDelta | ContentDelta | ToolCallStart | ToolCallArguments | ToolCallEnd | UnfinishedMarkup
 
-#: Name and index of a call -> its id.
-MakeId: TypeAlias = Callable[[str, int], str]
-
 _NOT_UTF8 = re.compile("[\ud800-\udfff]")
 
 
@@ -98,8 +93,8 @@ class OutputParser:
     """Parses one answer.
 
     ``entry`` is the entry of the plan after this prompt; ``ends_at_marker``: True if that prompt ends right
-    after the opening marker; the answer then begins with the marker's white space.  ``make_call_id`` makes the id of a
-    tool call if the model writes none.  ``hides_special``: special tokens other than the plan's markers are not shown.
+    after the opening marker; the answer then begins with the marker's white space.  ``hides_special``: special tokens
+    other than the plan's markers are not shown.
     """
 
     def __init__(
@@ -109,14 +104,11 @@ class OutputParser:
         *,
         entry: str = "fresh",
         ends_at_marker: bool = False,
-        regions: RegionMap | None = None,
-        make_call_id: MakeId | None = None,
         hides_special: bool = False,
     ) -> None:
         self.plan = plan
         self._engine = engine
-        self._map = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
-        self._make_id = make_call_id or CallIds(plan)
+        self._map = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
         begin = plan.entry(entry)
         self._position = self._map.start(begin.region)
         self._region = begin.region
@@ -251,7 +243,7 @@ class OutputParser:
                     number = self._first_call + index
                     self._num_calls = max(self._num_calls, number + 1)
                     name, given = self._written(name), self._written(given)
-                    out.append(ToolCallStart(number, given or self._make_id(name, number), name))
+                    out.append(ToolCallStart(number, given or self._new_id(name, number), name))
                 case ArgumentsDelta(index=index, text=text) if text:
                     out.append(ToolCallArguments(self._first_call + index, self._written(text)))
                 case CallEnded(index=index):
@@ -262,6 +254,12 @@ class OutputParser:
                     text = self._written(text)
                     out.append(UnfinishedMarkup(text, self._written(name)) if is_last else ContentDelta(text))
         return out
+
+    def _new_id(self, name: str, index: int) -> str:
+        """Return an id for a call of a model that writes none: in the family's style, else like OpenAI's."""
+        form = self.plan.format.tool_calls
+        assert form is not None
+        return make_id(form.id_style, name, index, "call_" + uuid.uuid4().hex[:24])
 
     def _written(self, marked: str) -> str:
         """Marked text as the tokenizer writes it; what UTF-8 cannot hold becomes U+FFFD."""
@@ -359,20 +357,3 @@ def _overlap(text: str, pattern: str) -> int:
         if text.endswith(pattern[:length]):
             return length
     return 0
-
-
-class CallIds:
-    """The ids of one answer's tool calls, for models that write none: each is made once, in the family's style.
-
-    Without a style of the family they look like OpenAI's: ``call_`` and 24 hexadecimal digits.
-    """
-
-    def __init__(self, plan: Plan | None = None) -> None:
-        form = plan.format.tool_calls if plan is not None else None
-        self._style = form.id_style if form is not None else ""
-        self._made: dict[int, str] = {}
-
-    def __call__(self, name: str, index: int) -> str:
-        if index not in self._made:
-            self._made[index] = make_id(self._style, name, index, "call_" + uuid.uuid4().hex[:24])
-        return self._made[index]

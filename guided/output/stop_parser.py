@@ -8,24 +8,12 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable
-from typing import Protocol
 
 from guided.engine.engine import Engine
-from guided.output.parser import ContentDelta, Event
+from guided.output.parser import ContentDelta, Event, OutputParser
 from guided.stops.matcher import StopHit, StopMatcher
 
-__all__ = ["EventParser", "PlainParser", "StopAwareParser"]
-
-
-class EventParser(Protocol):
-    """Turns tokens into events."""
-
-    def feed_part(self, token: int, first: int, last: int) -> list[Event]: ...
-
-    def finish(self, *, is_cut: bool = False) -> list[Event]: ...
-
-    @property
-    def reasoning_tokens(self) -> int: ...
+__all__ = ["PlainParser", "StopAwareParser"]
 
 
 class PlainParser:
@@ -59,7 +47,12 @@ class StopAwareParser:
     """
 
     def __init__(
-        self, parser: EventParser, matcher: StopMatcher | None, engine: Engine, *, is_shared: bool = False
+        self,
+        parser: OutputParser | PlainParser,
+        matcher: StopMatcher | None,
+        engine: Engine,
+        *,
+        is_shared: bool = False,
     ) -> None:
         self._parser = parser
         self._matcher = matcher
@@ -79,33 +72,17 @@ class StopAwareParser:
 
     def feed(self, tokens: Iterable[int]) -> list[Event]:
         """Read tokens and return the events that are certain; tokens after a stop are not read."""
-        out: list[Event] = []
-        if self._is_shared and self._matcher is not None:
-            return self._feed_matched(list(tokens), self._matcher)
-        for token in tokens:
-            if self.hit is not None:
-                break
-            self._num_fed += 1
-            self._waiting.append((token, 0))
-            if self._matcher is None:
-                out += self._pass_on(0)
-            elif self._matcher.push(token) is None:
-                out += self._pass_on(self._matcher.held_bytes)
-            else:
-                out += self._pass_on(self._after_cut(self._matcher))
-                self._waiting.clear()
-        return out
-
-    def _feed_matched(self, tokens: list[int], matcher: StopMatcher) -> list[Event]:
-        """Read tokens that ``matcher`` has read."""
-        hit = matcher.hit
+        matcher, new = self._matcher, list(tokens)
+        if matcher is not None and not self._is_shared and matcher.hit is None:
+            matcher.feed(new)
+        hit = self.hit
         if hit is not None:
-            tokens = tokens[: hit.num_tokens - self._num_fed]
-        self._num_fed += len(tokens)
-        self._waiting += [(token, 0) for token in tokens]
-        if hit is None:
-            return self._pass_on(matcher.held_bytes)
-        out = self._pass_on(self._after_cut(matcher)) if tokens else []
+            new = new[: hit.num_tokens - self._num_fed]
+        self._num_fed += len(new)
+        self._waiting += [(token, 0) for token in new]
+        if matcher is None or hit is None:
+            return self._pass_on(0 if matcher is None else matcher.held_bytes)
+        out = self._pass_on(self._after_cut(matcher)) if new else []
         self._waiting.clear()
         return out
 

@@ -59,7 +59,6 @@ class Trace:
     cached_tokens: int = 0
     finish_reason: str = ""
     stop_reason: str | int | None = None
-    title: str = "guided generation"
     lark: str = field(default="", repr=False)
     model: str = ""
     prompt: str = field(default="", repr=False)
@@ -77,7 +76,6 @@ class Trace:
         """Return one HTML page that loads nothing from elsewhere."""
         page = files("guided.output").joinpath("trace.html").read_text(encoding="utf-8")
         parts = {
-            "title": html.escape(self.title),
             "tokens": "".join(_span(i, token) for i, token in enumerate(self.tokens)),
             "data": _script_safe(_data(self)),
         }

@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar, TypeVarTuple
 from guided.output.message import Message
 from special_tokens.errors import GuidanceError, GuidedError, ModelError
 
-__all__ = ["Fail", "attempt", "completed", "made", "row_error", "together"]
+__all__ = ["Fail", "attempt", "completed", "row_error", "together"]
 
 D = TypeVar("D")
 T = TypeVar("T")
@@ -30,17 +30,6 @@ def attempt(fail: Fail, default: D, ask: Callable[[*Ts], T], *args: *Ts) -> T | 
     """Return what ``ask`` returns for one row; if it raises, end the row with ``fail`` and return ``default``."""
     try:
         return ask(*args)
-    except BaseException as error:
-        fail(error)
-        return default
-
-
-def made(fail: Fail, default: D, make: Callable[[*Ts], T], *args: *Ts) -> T | D:
-    """As `attempt`, to make a part of a new row; but raises a `GuidedError` again, which is a fault of the request."""
-    try:
-        return make(*args)
-    except GuidedError:
-        raise
     except BaseException as error:
         fail(error)
         return default

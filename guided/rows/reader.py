@@ -19,8 +19,8 @@ from guided.output.parser import (
     ToolCallArguments,
     ToolCallEnd,
 )
-from guided.output.stop_parser import EventParser, PlainParser, StopAwareParser
-from guided.rows.alone import attempt, completed, made, row_error
+from guided.output.stop_parser import PlainParser, StopAwareParser
+from guided.rows.alone import attempt, completed, row_error
 from guided.rows.report import RowReport
 from guided.rows.sequence import RowSequence, matcher_of
 from guided.rows.unguided import UnguidedSequence
@@ -62,7 +62,13 @@ class AnswerReader:
         self._end: int | None = None  # the index of the token that ended the answer by its id
         self._has_ended = False  # without such a token
         #: None where it could not be made, and the answer has failed
-        self._parser = made(self.fail, None, parser_of, plan, engine, begin, row)
+        self._parser: StopAwareParser | None = None
+        try:
+            self._parser = parser_of(plan, engine, begin, row)
+        except GuidedError:
+            raise  # the request is at fault
+        except BaseException as error:
+            self.fail(error)
         self._builder = MessageBuilder(plan if isinstance(plan, Plan) else None)
         self._num_read = 0
         self._call_ends: list[int] = []  # the number of tokens with which each call ended
@@ -198,17 +204,16 @@ def _with_report(message: Message, report: RowReport, call_ends: Sequence[int]) 
     return replace(message, landed=marks.begun, tool_calls=calls, notes=(*notes, *marks.notes))
 
 
+_TEXTS = (ContentDelta, ReasoningDelta, ToolCallArguments)
+
+
 def _joined(events: Sequence[Event]) -> list[Event]:
     """Return the events with adjacent text of one kind as one."""
     out: list[Event] = []
     for event in events:
         last = out[-1] if out else None
-        if isinstance(last, ContentDelta) and isinstance(event, ContentDelta):
-            out[-1] = ContentDelta(last.text + event.text)
-        elif isinstance(last, ReasoningDelta) and isinstance(event, ReasoningDelta):
-            out[-1] = ReasoningDelta(last.text + event.text)
-        elif isinstance(last, ToolCallArguments) and isinstance(event, ToolCallArguments) and last.index == event.index:
-            out[-1] = ToolCallArguments(event.index, last.text + event.text)
+        if isinstance(last, _TEXTS) and isinstance(event, _TEXTS) and replace(last, text=event.text) == event:
+            out[-1] = replace(last, text=last.text + event.text)
         else:
             out.append(event)
     return out
@@ -221,7 +226,7 @@ def parser_of(
 
     ``row`` matches its stops itself.
     """
-    parser: EventParser = PlainParser(engine)
+    parser: OutputParser | PlainParser = PlainParser(engine)
     reader = plan if isinstance(plan, Plan) else begin.reader
     if reader is not None:
         hides = reader is not plan

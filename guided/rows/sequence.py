@@ -24,7 +24,6 @@ from guided.state.mask import TokenMask
 from guided.state.state import GuidanceState
 from guided.stops.compiled import CompiledStops
 from guided.stops.matcher import StopMatcher
-from guided.tracking.regions import RegionMap
 from special_tokens.errors import GuidanceError, GuidedError, LimitExceeded, RequestError, TokenRefused
 
 __all__ = ["OnError", "RowSequence", "check_on_error", "matcher_of"]
@@ -55,7 +54,6 @@ class RowSequence:
         engine: Engine,
         *,
         begin: Begin = FRESH,
-        regions: RegionMap | None = None,
         on_error: OnError = "end",
         max_rollbacks: int | None = None,
         row: int = 0,
@@ -65,7 +63,7 @@ class RowSequence:
         self.plan = plan
         self.begin = begin
         self.row = row
-        self.state = GuidanceState(plan, engine, entry=begin.entry, regions=regions)
+        self.state = GuidanceState(plan, engine, entry=begin.entry)
         self.stops = matcher_of(plan, engine, begin)
         #: the ids that are open at each position alone decide where the row ends
         self.ends_by_id = self.stops is None and bool(plan.end_ids())

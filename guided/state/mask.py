@@ -7,7 +7,7 @@ plan and engine, so that a mask costs little more than the engine takes to fill 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,13 +19,14 @@ from guided.engine.engine import Engine
 from guided.tracking.commit_log import CommitLog
 from guided.watchers.watch import SequenceWatcher
 
-__all__ = ["MaskReader", "MaskRow", "TokenMask"]
+__all__ = ["MaskReader", "MaskRow", "TokenMask", "Words"]
 
 Words: TypeAlias = NDArray[np.int32]
 
 _MAX_FORCED_MASKS = 64  # masks of one forced token that a row keeps
 
 
+@dataclass(eq=False, slots=True)
 class TokenMask:
     """The mask of one position, and the ids that end the answer there.
 
@@ -33,23 +34,12 @@ class TokenMask:
     use.
     """
 
-    __slots__ = ("end_ids", "forced", "is_repaired", "may_end", "taken", "words")
-
-    def __init__(
-        self,
-        words: Words,
-        forced: int | None = None,
-        end_ids: tuple[int, ...] = (),
-        taken: Words | None = None,
-        is_repaired: bool = False,
-        may_end: bool = False,
-    ) -> None:
-        self.words = words
-        self.forced = forced  #: the one legal token, if there is only one
-        self.end_ids = end_ids  #: the ids of the ends that are open, preferred ones first
-        self.taken = taken  #: tokens that the engine allows and a watcher forbids
-        self.may_end = may_end  #: an end is open, perhaps one without an id
-        self.is_repaired = is_repaired  #: the engine forced a token that it would itself refuse, see `_repaired`
+    words: Words
+    forced: int | None = None  #: the one legal token, if there is only one
+    end_ids: tuple[int, ...] = ()  #: the ids of the ends that are open, preferred ones first
+    taken: Words | None = None  #: tokens that the engine allows and a watcher forbids
+    is_repaired: bool = False  #: the engine forced a token that it would itself refuse, see `_repaired`
+    may_end: bool = False  #: an end is open, perhaps one without an id
 
 
 class MaskRow:
@@ -184,21 +174,17 @@ class MaskReader:
             bits[self._last] = bits.get(self._last, 0) | (0xFFFFFFFF ^ self._below)
         return tuple(bits.items())
 
-    def accepts(self, end: End, matcher: Any, tokens: Sequence[int] = ()) -> bool:
-        """Whether ``end`` is open after ``tokens``, all of which the engine accepts."""
-        return int(matcher.validate_tokens([*tokens, end.sentinel])) == len(tokens) + 1
+    def accepts(self, end: End, matcher: Any) -> bool:
+        """Whether the engine accepts ``end`` here."""
+        return int(matcher.validate_tokens([end.sentinel])) == 1
 
     def row(self) -> MaskRow:
         """Return memory for the masks of one sequence."""
         return MaskRow(*self._sizes)
 
-    def single(self, token_id: int) -> TokenMask:
-        """Return a mask that allows one token."""
-        return TokenMask(from_ids((token_id,), self.engine.vocab_size), token_id)
-
-    def only(self, ids: tuple[int, ...]) -> TokenMask:
-        """Return the mask after an end, which allows ``ids``."""
-        return TokenMask(from_ids(ids, self.engine.vocab_size))
+    def only(self, ids: tuple[int, ...], forced: int | None = None) -> TokenMask:
+        """Return the mask that allows ``ids``."""
+        return TokenMask(from_ids(ids, self.engine.vocab_size), forced)
 
     def _find_run(self, matcher: Any, row: MaskRow, log: CommitLog, watch: SequenceWatcher | None) -> bool:
         """Ask for forced tokens and keep in ``row`` those that masks would force, too; False if there are none.
@@ -271,20 +257,14 @@ class MaskReader:
                 return row.plain
             if not self._forced.kind(only).is_doubtful:
                 return row.forced(only)
-        mask = self._with_ends(matcher, row, watch)
+        mask = self._finished(matcher, row, watch)
         return None if matcher.is_error() else mask  # the calls above may have failed, too
 
-    def _with_ends(self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None) -> TokenMask | None:
-        """Return the mask of a position where sentinels are set: ends take their place."""
+    def _finished(self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None) -> TokenMask | None:
+        """Return the mask in which the ends that are open take the places of their sentinels."""
         items = row.items
         ends = tuple(end for at, bit, end in self._sentinels if items[at] & bit)
         items[self._last] &= self._below
-        return self._finished(matcher, row, watch, ends)
-
-    def _finished(
-        self, matcher: Any, row: MaskRow, watch: SequenceWatcher | None, ends: tuple[End, ...]
-    ) -> TokenMask | None:
-        """Return the mask of a row without sentinels where ``ends`` are open."""
         words, repaired = row.words, False
         only = self._only_id(words, row)
         if only is not None and self._forced.kind(only).is_doubtful and matcher.validate_tokens([only]) != 1:

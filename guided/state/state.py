@@ -39,14 +39,16 @@ class GuidanceState:
     state is in error until `reset` or a rollback.
     """
 
-    def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh", regions: RegionMap | None = None) -> None:
+    def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh") -> None:
         self.plan = plan
         self.engine = engine
         self.entry = plan.entry(entry)
-        self.regions = regions or RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
+        self.regions = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
         self.counters = Guidance()
         self._log = CommitLog(self.regions, self.entry.region)
-        self._watch = SequenceWatcher.of(plan, self.regions, self.entry.region, engine)
+        self._watch: SequenceWatcher | None = None
+        if plan.watchers or plan.call_values:
+            self._watch = SequenceWatcher(plan, self.regions, self.entry.region, engine)
         self._stop: StopReason | None = None
         self._mask: TokenMask | None = None  # of this position, once computed
         self._matcher = RecoveringMatcher(plan, engine, self.entry.name)
@@ -159,7 +161,7 @@ class GuidanceState:
         """Return the mask of this position; None if the matcher failed."""
         closing = self._closing_tokens()
         if closing:
-            return self._reader.single(closing[0])
+            return self._reader.only(closing[:1], closing[0])
         return self._reader.next(self._matcher.current, self._row, self._log, self._watch)
 
     def _closing_tokens(self) -> tuple[int, ...]:
@@ -276,40 +278,14 @@ class GuidanceState:
 
         More liberal than the masks where bytes are forced: other splits of the same text count as well.
         """
-        if self.is_stopped:
-            return 0
-        if self._watch is not None:
-            return self._tried(tokens)
-        accepted = self._ask(lambda: self._validated(tokens))
-        if accepted == len(tokens):
-            return accepted
-        try:
-            return max(accepted, self._tried(tokens))  # a full lexer rejects tokens that its mask allows
-        except GuidanceError:
-            return accepted
-
-    def _validated(self, tokens: Sequence[int]) -> int:
-        ids = list(tokens)
-        cut = next((i for i, t in enumerate(ids) if t in self._by_end or not 0 <= t < self.engine.vocab_size), len(ids))
-        inside = ids[:cut]
-        num_valid = int(self._matcher.current.validate_tokens(inside)) if inside else 0
-        if num_valid < cut or cut == len(ids) or ids[cut] not in self._by_end:
-            return num_valid
-        for end in self._by_end[ids[cut]]:
-            if self._reader.accepts(end, self._matcher.current, inside):
-                return cut + 1
-        return cut
-
-    def _tried(self, tokens: Sequence[int]) -> int:
-        """Return what `validate` returns by committing the tokens to a copy, where the engine alone cannot decide."""
         twin = self.fork()
         for i, token in enumerate(tokens):
+            if twin.is_stopped:
+                return i
             try:
                 twin._commit(int(token))
-            except TokenRefused:
+            except GuidanceError:
                 return i
-            if twin.is_stopped:
-                return i + 1
         return len(tokens)
 
     def ff_tokens(self) -> list[int]:

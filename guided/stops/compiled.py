@@ -1,13 +1,13 @@
 """The stops of a request, compiled: what each token of an answer adds to a stop that has begun.
 
-All stop strings of a request are one Aho-Corasick automaton over bytes (`guided.stops.compiled`) and its pattern is
-searched character by character (`guided.stops.incremental_regex`), so a stop is found however the tokens split it.
+All stop strings of a request are one Aho-Corasick automaton over bytes (`guided.tracking.aho_corasick`), and its
+pattern is searched character by character (`guided.stops.incremental_regex`), so a stop is found however the tokens
+split it.
 `guided.stops.scope` says which bytes of a token count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from grammars.plan.plan import Plan, Stops
@@ -42,7 +42,7 @@ class CompiledStops:
         self.stops = stops
         self.token_bytes = engine.token_bytes
         self._scope = Scope(plan, engine, everywhere=stops.everywhere)
-        self._strings = _StopStrings(stops.strings)
+        self._strings = AhoCorasick((string.encode("utf-8"), string) for string in stops.strings)
         self._pattern: IncrementalRegex | None = compile_pattern(stops.regex) if stops.regex is not None else None
 
     def begin(self, entry: str = "fresh") -> SearchState:
@@ -75,7 +75,7 @@ class CompiledStops:
     def _read(self, state: SearchState, piece: Piece) -> tuple[SearchState, CompletedStop | None, CompletedStop | None]:
         """Return the state after ``piece``, and the first string and the first match that it completes."""
         scope, node, thread, partial, at = state
-        node, string = self._strings.scan(node, piece)
+        node, string = self._scanned(node, piece)
         for i, byte in enumerate(piece.data if self._pattern is not None else b""):
             assert self._pattern is not None
             partial += bytes((byte,))
@@ -90,6 +90,15 @@ class CompiledStops:
                     end = piece.base + i + 1 - len(partial)
                     return state, string, CompletedStop(end, at - len(partial) - start, self._pattern.source)
         return SearchState(scope, node, thread, partial, at if partial or thread.state else 0), string, None
+
+    def _scanned(self, node: int, piece: Piece) -> tuple[int, CompletedStop | None]:
+        """Return the node after ``piece``, and the first stop string that it completes."""
+        for i, byte in enumerate(piece.data):
+            node = self._strings.next(node, byte)
+            completed = self._strings.output[node]
+            if completed is not None:
+                return node, CompletedStop(piece.base + i + 1, len(completed.encode("utf-8")), completed)
+        return node, None
 
 
 def _character(data: bytes) -> tuple[str, int]:
@@ -106,22 +115,3 @@ class CompletedStop(NamedTuple):
     end: int
     length: int
     reason: str | int
-
-
-class _StopStrings:
-    """All stop strings of a request as one automaton over bytes; nodes are its nodes."""
-
-    def __init__(self, strings: Iterable[str]) -> None:
-        self._words = AhoCorasick((string.encode("utf-8"), string) for string in strings)
-        self.depth = self._words.depth  #: by node: bytes of the partial match
-
-    def scan(self, node: int, piece: Piece) -> tuple[int, CompletedStop | None]:
-        """Return the node after ``piece``, and the first stop that it completes."""
-        if piece.fresh:
-            node = 0
-        for i, byte in enumerate(piece.data):
-            node = self._words.next(node, byte)
-            completed = self._words.output[node]
-            if completed is not None:
-                return node, CompletedStop(piece.base + i + 1, len(completed.encode("utf-8")), completed)
-        return node, None

@@ -51,6 +51,13 @@ class AhoCorasick(Generic[T]):
                     self.output[child] = self.output[self.fail[child]]
                 queue.append(child)
 
+    def node_of(self, symbols: Iterable[int]) -> int:
+        """Return the node after these symbols, from the root."""
+        node = 0
+        for symbol in symbols:
+            node = self.next(node, symbol)
+        return node
+
     def next(self, node: int, symbol: int) -> int:
         """Return the node after one more symbol."""
         goto, fail = self.goto, self.fail

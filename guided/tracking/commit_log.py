@@ -59,9 +59,6 @@ class CommitLog:
         self._stays = [_Stay(0, region)]
         self._closings: list[_Closing] = []
 
-    def __len__(self) -> int:
-        return len(self.tokens)
-
     @property
     def position(self) -> Position:
         """The position of the next token."""

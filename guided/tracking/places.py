@@ -233,7 +233,4 @@ class _CallValueTable:
         output = state.output[node]
         if output is None:
             return Position(position.state, node)
-        after, node = self._states[output.to], 0
-        for read in symbols_of(output.trigger):
-            node = after.next(node, read)
-        return Position(output.to, node)
+        return Position(output.to, self._states[output.to].node_of(symbols_of(output.trigger)))

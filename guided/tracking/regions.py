@@ -184,14 +184,6 @@ class RegionMap:
         after, exits = self._follow(position, symbols)
         return spans_of(exits, len(symbols)), after
 
-    @staticmethod
-    def _node_of(state: _State, symbols: Sequence[int]) -> int:
-        """The node of ``state`` after symbols that complete none of its exits."""
-        node = 0
-        for symbol in symbols:
-            node = state.next(node, symbol)
-        return node
-
     def _follow(self, position: Position, symbols: Sequence[int]) -> Move:
         exits: tuple[Span, ...] = ()
         first = 0
@@ -213,7 +205,7 @@ class RegionMap:
                 return position, None
             number, path = state.after_start, state.paths[position.node]
             state = self._states[number]
-            position = Position(number, self._node_of(state, path))
+            position = Position(number, state.node_of(path))  # it completes none of the exits
         target = state.next(position.node, symbol)
         output = state.output[target]
         if output is not None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -44,24 +44,18 @@ class PrefixTokens:
 
 
 class VocabularyIndex:
-    """The ordinary tokens of a vocabulary by their bytes; one per vocabulary.
+    """The ordinary tokens of an engine's vocabulary by their bytes; `Engine.derived` keeps one index.
 
-    ``read`` returns the bytes of each id, empty for markers and padding; it is called once, on first use.  Each group
-    is built on first use as well (all of them: about 0.5 s for 200k tokens).
+    Each group is built on first use (all of them: about 0.5 s for 200k tokens).
     """
 
-    def __init__(self, read: Callable[[], Sequence[bytes]]) -> None:
-        self._read = read
-
-    @classmethod
-    def of(cls, engine: Engine) -> VocabularyIndex:
-        """Return an index of the engine's vocabulary; `Engine.derived` keeps one."""
-        return cls(partial(_ordinary_bytes, engine))
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     @cached_property
     def token_bytes(self) -> Sequence[bytes]:
-        """The bytes of each id."""
-        return self._read()
+        """The bytes of each id, empty for markers and padding."""
+        return _ordinary_bytes(self._engine)
 
     @cached_property
     def _sorted(self) -> list[tuple[bytes, int]]:
@@ -266,12 +260,13 @@ class BoundaryTokens:
         self._after_escape: list[int] = []  # tokens that may finish an escape and write the string again
         self._two_items: list[int] = []  # tokens that contain a string twice
         self._two_keys: list[int] = []  # those of them that may contain a key twice
-        self._with_scalars: list[int] = []  # tokens with numbers or literals: not indexed by text
+        #: Tokens in which a number ends, or a literal begins after another part: not indexed by text.
+        self.with_scalars: list[int] = []
         for i, data in enumerate(of):
             if not _SEVERAL.search(data):
                 continue
             if _WORD.search(data):
-                self._with_scalars.append(i)
+                self.with_scalars.append(i)
             strings = [canonical(string) for string in _between_quotes(data)]
             if b"," in data and len(set(strings)) < len(strings):
                 self._two_items.append(i)
@@ -308,11 +303,6 @@ class BoundaryTokens:
         """Tokens that end the current string, of which ``text`` is written, and then write it again."""
         start, begun = split_escape(text)
         return self._after_escape if begun else self._repeating.get(start, ())
-
-    @property
-    def with_scalars(self) -> Sequence[int]:
-        """Tokens in which a number ends, or a literal begins after another part."""
-        return self._with_scalars
 
 
 def _between_quotes(data: bytes) -> Iterable[bytes]:

@@ -27,26 +27,19 @@ _BEGIN = ScanState()
 
 
 class SequenceWatcher:
-    """The watchers of one plan on one sequence; the caller passes the sequence's `CommitLog`.
+    """The watchers of one plan on one sequence that begins in region ``entry``; the caller passes its `CommitLog`.
 
     ``fork`` copies; ``cut`` follows a rollback; ``restrict`` narrows a mask in place.  Cost: about 2 us a token inside
     values, a few hundred us near a duplicate.
     """
 
     def __init__(self, plan: Plan, regions: RegionMap, entry: int, engine: Engine) -> None:
-        self.tokens = tokens = engine.derived(VocabularyIndex.of)
+        self.tokens = tokens = engine.derived(VocabularyIndex)
         self._places = places = PlaceMap(plan, Markers(engine.tokens), regions)
         self._response = LookaheadDuplicates(plan.watchers, tokens) if plan.watchers else None
         self._values = [LookaheadDuplicates(step.watchers, tokens) for step in places.steps]
         self._asked, self._answer = AnswerPlace(Position(0, 0)), False  # what `may_restrict` was asked, and its answer
         self._written = [places.start(entry)]  #: the place before the first token, then one per token
-
-    @classmethod
-    def of(cls, plan: Plan, regions: RegionMap, entry: int, engine: Engine) -> SequenceWatcher | None:
-        """Return the watcher of a sequence that begins in region number ``entry``; None if the plan has none."""
-        if not plan.watchers and not plan.call_values:
-            return None
-        return cls(plan, regions, entry, engine)
 
     def _follow(self, log: CommitLog) -> None:
         """Read the tokens of ``log`` that are new."""

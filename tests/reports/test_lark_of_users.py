@@ -200,7 +200,7 @@ CONTINUES = "all that may follow it there continues it"
     ],
 )
 def test_what_has_a_text_is_planned(engine: Engine, source: str) -> None:
-    engine.prepare(plan := plan_of(engine, PLAIN, response_format=guided.Lark(source)), plan.entries[0].name)
+    engine.pristine(plan := plan_of(engine, PLAIN, response_format=guided.Lark(source)), plan.entries[0].name)
 
 
 #: A word of the language by its rules may be read as the beginning of another.

@@ -22,7 +22,7 @@ INTERNAL = ("start:", "response:", "<[", " | ")
 def _error(engine: Engine, **parts: Any) -> str:
     def prepared() -> None:
         plan = plan_of(engine, PLAIN, **parts)
-        engine.prepare(plan, plan.entries[0].name)
+        engine.pristine(plan, plan.entries[0].name)
 
     with pytest.raises(guided.GuidedError) as raised:
         prepared()

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from guided.hf.cache.head_input import head_input, last_columns
-from guided.hf.cache.row_layers import Columns, RowCache
+from guided.hf.cache.row_layers import Columns, RowCache, copy_of
 from guided.hf.cache.step_kv import CACHE_NAMES, cache_of
 from guided.hf.masks.transfer import on_device
 from special_tokens.errors import ModelError
@@ -189,8 +189,8 @@ class RowKV(KVCache):
 
     def take(self, row: int, copy: bool = True) -> TakenRow:
         """Copy a row out (see `KVCache`)."""
-        ids = tuple(self.ids[row])
-        return TakenRow(ids, self._cache.take_row(row, len(ids)) if copy else self._cache.view_row(row, len(ids)))
+        states = self._cache.view_row(row, len(self.ids[row]))
+        return TakenRow(tuple(self.ids[row]), copy_of(states) if copy else states)
 
     def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
         """Append rows: copies of the beginnings of rows that were taken out, or empty ones (see `KVCache`)."""
@@ -198,10 +198,7 @@ class RowKV(KVCache):
         lengths = [0 if prefix is None else prefix[1] for prefix in prefixes]
         if not self.ids:
             self._cache = RowCache()
-            self._cache.fill_rows(states, lengths, room)
-        else:
-            for i, (new, length) in enumerate(zip(states, lengths, strict=True)):
-                self._cache.put_row(new, length, len(self) + i, max(self._lengths() + lengths[:i]))
+        self._cache.append_rows(states, lengths, room, len(self), max(self._lengths(), default=0))
         self.ids += [[] if prefix is None else list(prefix[0].ids[: prefix[1]]) for prefix in prefixes]
 
     @property

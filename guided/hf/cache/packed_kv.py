@@ -12,7 +12,7 @@ from transformers import AttentionInterface
 from transformers.cache_utils import Cache
 
 from guided.hf.cache.kv_cache import KVCache, TakenRow
-from guided.hf.cache.row_layers import room_for
+from guided.hf.cache.row_layers import copy_of, room_for
 from guided.hf.masks.transfer import on_device
 from special_tokens.errors import ModelError
 
@@ -110,10 +110,8 @@ class PackedKV(KVCache):
     def take(self, row: int, copy: bool = True) -> TakenRow:
         """Copy a row out (see `KVCache`)."""
         n = len(self.ids[row])
-        states = [pair and (pair[0][:, :n], pair[1][:, :n]) for pair in self._rows[row].layers]
-        if copy:
-            states = [pair and (pair[0].clone(), pair[1].clone()) for pair in states]
-        return TakenRow(tuple(self.ids[row]), tuple(states))
+        states = tuple(pair and (pair[0][:, :n], pair[1][:, :n]) for pair in self._rows[row].layers)
+        return TakenRow(tuple(self.ids[row]), copy_of(states) if copy else states)
 
     def extend(self, prefixes: Sequence[tuple[TakenRow, int] | None], room: int = 0) -> None:
         """Append rows: copies of the beginnings of rows that were taken out, or empty ones (see `KVCache`)."""

@@ -85,15 +85,15 @@ class PrefixPool:
             self._off = reason
 
     def longest(
-        self, prompt: Sequence[int], most: int, state: Any, *, is_whole: bool = False, is_counted: bool = True
+        self, wanted: Sequence[int], state: Any, *, is_whole: bool = False, is_counted: bool = True
     ) -> tuple[TakenRow, int] | None:
-        """Return the kept row that shares the longest prefix with ``prompt``, and its length, at most ``most``.
+        """Return the kept row that shares the longest prefix with ``wanted``, and its length; None if there is none.
 
-        ``is_whole``: only a row that is a prefix of ``prompt`` as a whole counts, for caches that cannot be cropped.
+        ``is_whole``: only a row that is a prefix of ``wanted`` as a whole counts, for caches that cannot be cropped.
         Rows that were computed in another ``state`` of the model are dropped.  Of equally long ones the newest is
         returned.  With ``is_counted`` the counters count it.
         """
-        wanted = tuple(prompt[:most])
+        wanted = tuple(wanted)
         gone: list[int] = []
         with self._lock:
             self._add_waiting()
@@ -271,7 +271,7 @@ class Reuse:
 
         ``is_whole``: only a row that is a prefix as a whole counts.
         """
-        return self._pool.longest(wanted, len(wanted), self._state, is_whole=is_whole)
+        return self._pool.longest(wanted, self._state, is_whole=is_whole)
 
     def keep(self, cache: KVCache, row: int, *, is_last: bool = True) -> None:
         """Keep a row of ``cache``; with ``is_last`` it does not go on in the cache.

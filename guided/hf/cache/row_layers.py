@@ -15,7 +15,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 from guided.hf.masks.transfer import on_device
 
-__all__ = ["Columns", "RowCache", "RowLayer"]
+__all__ = ["Columns", "RowCache", "RowLayer", "RowStates", "copy_of", "room_for"]
 
 #: The keys and values of one row in one layer, ``[heads, length, dim]`` each; None in a layer that stores none.
 RowStates = tuple[tuple[torch.Tensor, torch.Tensor] | None, ...]
@@ -27,6 +27,11 @@ def room_for(columns: int) -> int:
     With 8 columns more, growing took 0.3 % of the time of short answers.
     """
     return columns + max(32, columns // 32)
+
+
+def copy_of(states: RowStates) -> RowStates:
+    """Return a copy of the states, which shares no memory with them."""
+    return tuple(pair and (pair[0].clone(), pair[1].clone()) for pair in states)
 
 
 class Columns:
@@ -119,37 +124,32 @@ class RowLayer(DynamicLayer):
         self.keys = self.keys[:, :, :width].index_select(0, index)
         self.values = self.values[:, :, :width].index_select(0, index)
 
-    def fill(
+    def append_rows(
         self,
-        like: tuple[torch.Tensor, torch.Tensor],
         rows: Sequence[tuple[torch.Tensor, torch.Tensor] | None],
         lengths: Sequence[int],
         room: int,
+        num_present: int,
+        kept: int,
     ) -> None:
-        """Allocate one row for each of ``rows`` and copy what it holds; ``like`` is one of them."""
-        self.lazy_initialization(*like)
+        """Append the first ``lengths[i]`` columns of ``rows[i]`` as rows, or empty rows for None; see `RowCache`."""
+        like = next((pair for pair in rows if pair is not None), None)
+        if like is not None and not self.is_initialized:
+            self.lazy_initialization(*like)
+        has_rows = self.keys.dim() == 4
         stored = []
-        for part, new in enumerate(like):
-            heads, _, size = new.shape
-            memory = new.new_zeros((len(rows), heads, room_for(max(room, *lengths)), size))
-            for row, pair, length in zip(memory, rows, lengths, strict=True):
+        for part, present in enumerate((self.keys, self.values)):
+            new = present if like is None else like[part]
+            width = max(room_for(max(room, *lengths)), present.shape[2] if has_rows else 0)
+            # Zeros, as in `_empty`.
+            memory = new.new_zeros((num_present + len(rows), new.shape[-3], width, new.shape[-1]))
+            if has_rows:
+                memory[:num_present, :, :kept] = present[:, :, :kept]
+            for row, pair, length in zip(memory[num_present:], rows, lengths, strict=True):
                 if pair is not None:
                     row[:, :length] = pair[part][:, :length]
             stored.append(memory)
         self.keys, self.values = stored
-
-    def append_row(self, keys: torch.Tensor, values: torch.Tensor, rows: int, kept: int) -> None:
-        """Append one row ``[heads, length, dim]`` after the ``rows`` present ones."""
-        length = keys.shape[1]
-        if not self.is_initialized:
-            self.lazy_initialization(keys, values)
-            self.keys, self.values = (_empty(new[None].expand(rows, -1, -1, -1), 0) for new in (keys, values))
-        self.reserve(length + 1, kept)
-        for name, new in (("keys", keys), ("values", values)):
-            stored = getattr(self, name)
-            row = _empty(new[None], stored.shape[2])
-            row[0, :, :length] = new
-            setattr(self, name, torch.cat([stored, row]))
 
 
 def _empty(like: torch.Tensor, columns: int) -> torch.Tensor:
@@ -193,15 +193,6 @@ class RowCache(Cache):
         for layer in self.stored():
             layer.select_rows(rows, kept)
 
-    def take_row(self, row: int, length: int) -> RowStates:
-        """Copy the first ``length`` columns of a row out of all layers."""
-        return tuple(
-            (layer.keys[row, :, :length].clone(), layer.values[row, :, :length].clone())
-            if layer.is_initialized
-            else None
-            for layer in self.layers
-        )
-
     def view_row(self, row: int, length: int) -> RowStates:
         """Return the first ``length`` columns of a row in all layers, not copied."""
         return tuple(
@@ -209,30 +200,21 @@ class RowCache(Cache):
             for layer in self.layers
         )
 
-    def fill_rows(self, rows: Sequence[RowStates | None], lengths: Sequence[int], room: int) -> None:
-        """Make the rows of a cache that has none: copies of the first ``lengths[r]`` columns of ``rows[r]``.
+    def append_rows(
+        self, rows: Sequence[RowStates | None], lengths: Sequence[int], room: int, num_present: int, kept: int
+    ) -> None:
+        """Append copies of the first ``lengths[i]`` columns of ``rows[i]`` as rows, or empty rows for None.
 
-        There is room for ``room`` columns before the layers have to grow.
+        There are ``num_present`` rows, the longest of which has ``kept`` columns.  There is room for ``room`` columns
+        before the layers have to grow.
         """
-        layouts = next((states for states in rows if states is not None), ())
-        while len(self.layers) < len(layouts):
+        num_layers = max((len(states) for states in rows if states is not None), default=0)
+        while len(self.layers) < num_layers:
             self.layers.append(RowLayer())
-        for i, pair in enumerate(layouts):
-            if pair is not None:
-                self.layers[i].fill(pair, [None if states is None else states[i] for states in rows], lengths, room)
-
-    def put_row(self, states: RowStates | None, length: int, rows: int, kept: int) -> None:
-        """Append the first ``length`` columns of ``states`` after the ``rows`` present rows; None is an empty row.
-
-        The longest of the present rows has ``kept`` columns.
-        """
-        if states is None:
-            states = tuple((layer.keys[0], layer.values[0]) if layer.is_initialized else None for layer in self.layers)
-        while len(self.layers) < len(states):
-            self.layers.append(RowLayer())
-        for layer, pair in zip(self.layers, states, strict=True):
-            if pair is not None:
-                layer.append_row(*(part[:, :length] for part in pair), rows, kept)
+        for i, layer in enumerate(self.layers):
+            pairs = [None if states is None else states[i] for states in rows]
+            if layer.is_initialized or any(pair is not None for pair in pairs):
+                layer.append_rows(pairs, lengths, room, num_present, kept)
 
     def stored(self) -> list[RowLayer]:
         """The layers that hold states."""

@@ -45,9 +45,6 @@ class StepKV:
         self.ids: list[list[int]] = [[] for _ in range(len(input_ids))]
         self.hidden: torch.Tensor | None = None  # as in `KVCache`
 
-    def __len__(self) -> int:
-        return len(self.ids)
-
     @property
     def history(self) -> torch.Tensor:
         """Prompts and answers with their padding, int64 ``[rows, length]``."""
@@ -73,17 +70,6 @@ class StepKV:
             self._history = _grown(self._history, self._len)
         self._history[:, self._len] = on_device(tokens, torch.long, self._history.device)
         self._len += 1
-
-    def num_columns(self, counts: Sequence[int]) -> int:
-        """One a row."""
-        return len(counts)
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the cache's keys and values; 0 if the model's cache does not show them."""
-        cache = cache_of(self._kwargs)
-        tensors = [getattr(layer, name, None) for layer in getattr(cache, "layers", ()) for name in ("keys", "values")]
-        return sum(t.nbytes for t in tensors if isinstance(t, torch.Tensor))
 
 
 class _Forward:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from guided.hf.cache.kv_cache import RowKV, TakenRow
+from guided.hf.cache.kv_cache import RowKV
 from guided.hf.drafts.draft import Ask, Draft, DraftTrial
 from guided.hf.masks.apply import bool_mask
 from guided.rows.alone import attempt
@@ -22,7 +22,7 @@ class AssistantDrafts:
     A draft goes on as long as the probability that all its guesses are right is above ``least_chance``: the time of the
     assistant's forward divided by that of the model's.  Ids from ``vocab_size`` on are padding and never
     guessed.  The assistant has its own cache: tokens that an answer did not take are removed before the next draft, and
-    rows that ask for none are stored apart.
+    rows whose answers are done are dropped.
     """
 
     def __init__(
@@ -36,7 +36,6 @@ class AssistantDrafts:
         most: int,
         least_chance: float,
     ) -> None:
-        self._assistant = assistant
         self._answers = answers
         self._prompts = prompts
         self._ends = ends
@@ -46,27 +45,30 @@ class AssistantDrafts:
         self._least_chance = least_chance
         self._cache = RowKV(assistant, len(answers))
         self._numbers = list(range(len(answers)))  # of the rows of the cache
-        self._aside: dict[int, TakenRow] = {}
 
     def propose(self, asks: Sequence[Ask]) -> list[Draft]:
         """Return a draft for each row; empty if the assistant would end the answer."""
-        self._arrange([ask.number for ask in asks])
-        answers, none = [self._answers[ask.number] for ask in asks], DraftTrial(None, (), 0)
+        self._drop_ended()
+        rooms = {ask.number: ask.room for ask in asks}
+        # By place in the cache; those that ask for none have no room, and feed nothing.
+        answers, none = [self._answers[number] for number in self._numbers], DraftTrial(None, (), 0)
         trials = [
-            attempt(answer.fail, none, DraftTrial, answer.sequence, self._ends, ask.room)
-            for answer, ask in zip(answers, asks, strict=True)
+            attempt(answer.fail, none, DraftTrial, answer.sequence, self._ends, rooms[number])
+            if number in rooms
+            else none
+            for number, answer in zip(self._numbers, answers, strict=True)
         ]
-        chances = [1.0] * len(asks)
-        chunks = [self._missing_tokens(place) for place in range(len(asks))]
+        chances = [1.0] * len(trials)
+        chunks = [self._missing_tokens(i) if number in rooms else [] for i, number in enumerate(self._numbers)]
         while any(chunks):
             guessed = self._guess(chunks, trials)
-            chunks = [[] for _ in asks]
+            chunks = [[] for _ in trials]
             for i, (token, chance) in guessed.items():
                 run = attempt(answers[i].fail, None, trials[i].guess, token, chance)
                 chances[i] *= chance
                 if run is not None and len(trials[i].draft.guesses) < self._most and chances[i] > self._least_chance:
                     chunks[i] = [token, *run]
-        return [trial.draft for trial in trials]
+        return [trials[self._numbers.index(ask.number)].draft for ask in asks]
 
     def learn(self, number: int, draft: Draft, num_accepted: int) -> None:
         """Ignore the outcome: the chance of a guess is the assistant's own probability."""
@@ -96,27 +98,8 @@ class AssistantDrafts:
         self._cache.crop(place, same)
         return tokens[same:]
 
-    def _arrange(self, numbers: Sequence[int]) -> None:
-        """Let the rows of the cache be ``numbers``, in this order; store the others, unless their answers are done.
-
-        A row that was not stored begins empty.
-        """
-        if list(numbers) == self._numbers:
-            return
-        for place, number in enumerate(self._numbers):
-            if number not in numbers and self._cache.ids[place] and not self._answers[number].is_done:
-                self._aside[number] = self._cache.take(place)
-        rows = [number for number in self._numbers if number in numbers]
-        if rows or any(number in self._aside for number in numbers):
-            self._cache.select([self._numbers.index(number) for number in rows])
-            for number in sorted(set(numbers).difference(rows), key=lambda number: number not in self._aside):
-                if number in self._aside:
-                    self._cache.put(self._aside.pop(number))
-                else:
-                    self._cache.select([*range(len(rows)), 0])
-                    self._cache.crop(len(rows), 0)
-                rows.append(number)
-            self._cache.select([rows.index(number) for number in numbers])
-        else:
-            self._cache = RowKV(self._assistant, len(numbers))
-        self._numbers = list(numbers)
+    def _drop_ended(self) -> None:
+        """Drop the rows of the cache whose answers are done."""
+        places = [place for place, number in enumerate(self._numbers) if not self._answers[number].is_done]
+        self._cache.select(places)
+        self._numbers = [self._numbers[place] for place in places]

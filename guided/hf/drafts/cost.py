@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Any
 
 from guided.hf.cache.kv_cache import RowKV
+from guided.hf.cache.self_test import attention_of
 
 __all__ = ["Cost", "interpolate", "measured_cost", "relative_cost"]
 
@@ -39,8 +40,7 @@ def relative_cost(assistant: Any, model: Any) -> float:
 def _forward_seconds(model: Any) -> dict[int, float]:
     """Return the seconds of a forward for each measured number of columns."""
     seconds = _timings.setdefault(model, {})
-    config = model.config.get_text_config(decoder=True)
-    key = (str(getattr(config, "_attn_implementation", "")), model.dtype, str(model.device))
+    key = (attention_of(model), model.dtype, str(model.device))
     if key not in seconds:
         seconds[key] = _measure(model)
     return seconds[key]

@@ -117,7 +117,7 @@ def _unbound(context: ModelContext, plan: Sequence[RowPlan] | RowPlan, how: _Row
     if not isinstance(plan, Plan | Stops):
         raise PlanError("there are no chats", place="batch", expected="chats, or one plan as plans=plan")
     if isinstance(plan, Plan):
-        engine.matcher(plan)  # refuses a plan of another vocabulary now
+        engine.pristine(plan)  # refuses a plan of another vocabulary now
     else:
         check_stops(plan, engine.tokens)
 

@@ -79,17 +79,15 @@ class GuidanceProcessor(_OfSession, LogitsProcessor):
         try:
             if not session.read(input_ids, scores.shape[-1]):
                 return scores
-            if not scores.is_cpu:
-                masks = session.masks()
-                out = session.link(scores.device).apply(
-                    scores, masks, session.is_done() if len(masks) < len(session.rows) else ()
-                )
-                return _narrow(session.rows, out) if session.has_budgets else out
             masks = session.masks()
-            if not masks:
+            if not scores.is_cpu:
+                done = session.is_done() if len(masks) < len(session.rows) else ()
+                out = session.link(scores.device).apply(scores, masks, done)
+            elif masks:
+                out = session.host.apply(scores, masks, in_place=session.in_place)
+                session.count(masks)
+            else:
                 return scores
-            out = session.host.apply(scores, masks, in_place=session.in_place)
-            session.count(masks)
             return _narrow(session.rows, out) if session.has_budgets else out
         finally:
             lock.release()

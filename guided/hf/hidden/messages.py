@@ -162,8 +162,7 @@ def _states(model: Any, abilities: Abilities, wanted: Sequence[Wanted], pool: Pr
     if pool is not None and pool.is_on and abilities.several:
         state, is_whole = model_state(model), isinstance(cache, AppendKV)
         kept = [
-            pool.longest(text.ids, len(text.ids) - text.num_states, state, is_whole=is_whole, is_counted=False)
-            for text in wanted
+            pool.longest(text.ids[: -text.num_states], state, is_whole=is_whole, is_counted=False) for text in wanted
         ]
         chunks = [chunk[0 if row is None else row[1] :] for chunk, row in zip(chunks, kept, strict=True)]
     cache.extend(kept, max(len(text.ids) for text in wanted))

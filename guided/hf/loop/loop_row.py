@@ -46,7 +46,6 @@ class LoopRow:
     is_closed: bool = False  #: ended from outside
     is_filling: bool = False  #: not all of its prompt is in the cache
     twins: Sequence[LoopRow] = ()  #: rows with the same prompt, which wait until this one's is in the cache
-    fed_newest_when_added: bool = True  #: `feeds_newest` on adding; rows share a place until it changes
 
     @property
     def is_done(self) -> bool:
@@ -70,8 +69,9 @@ class LoopRow:
 
     @property
     def needs_forward(self) -> bool:
-        """Whether the row takes part in the next forward."""
-        return not self.is_closed and (self.num_unrecorded > 0 or self.feeds_newest)
+        """Whether the row takes part in the next forward; one that has failed, only for its last state."""
+        is_recorded = self.num_unrecorded == 0 or self.answer.error is not None
+        return not self.is_closed and (self.feeds_newest or not is_recorded)
 
     @property
     def num_columns(self) -> int:

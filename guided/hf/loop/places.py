@@ -44,7 +44,7 @@ class Places:
             rows_by_tokens.setdefault(tuple(row.chunk), []).append(row)  # a chunk is what is pending, and a draft
         for alike in rows_by_tokens.values():
             for row in alike:
-                row.is_filling, row.fed_newest_when_added = True, row.feeds_newest
+                row.is_filling = True
             alike[0].twins = alike[1:]
             self.waiting.append(alike[0])
 
@@ -61,12 +61,8 @@ class Places:
         removed: list[LoopRow] = []
         for holder in holders:
             removed += [row for row in (holder, *holder.twins) if not row.needs_forward]
-            twins = [twin for twin in holder.twins if twin.needs_forward]
-            holder.twins = [twin for twin in twins if twin.feeds_newest == twin.fed_newest_when_added]
-            # The newest token of a row that has failed is not fed any more: such a twin no longer feeds what its holder
-            # feeds, and waits for a place of its own.
-            self.waiting.extendleft(twin for twin in twins if twin not in holder.twins)
-            if holder.twins and (not holder.needs_forward or holder.feeds_newest != holder.fed_newest_when_added):
+            holder.twins = [twin for twin in holder.twins if twin.needs_forward]
+            if holder.twins and not holder.needs_forward:
                 next_holder, *next_holder.twins = holder.twins
                 holder.twins = ()
                 self.waiting.appendleft(next_holder)

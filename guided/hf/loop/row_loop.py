@@ -167,6 +167,7 @@ class RowLoop:
 
     def _draft(self, sizes: Sequence[int | None]) -> None:
         """Choose the drafts to be fed; a row that fails at it needs no forward any more."""
+        assert not isinstance(self.cache, StepKV)
         parts = list(zip(self._active, sizes, strict=True))
         for drafts in dict.fromkeys(row.drafts for row in self._active if row.drafts is not None):
             asks: list[Ask | int] = [

@@ -15,9 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guided.hf.masks.apply import RESCUE, RowMask, bool_mask, lowest
+from guided.hf.masks.apply import RESCUE, RowMask, bool_mask, lowest, too_narrow
 from guided.hf.masks.transfer import host_buffer
-from special_tokens.errors import ModelError
 
 __all__ = ["OVERRIDDEN", "RESCUED", "TOKEN", "UNSOUND", "DeviceLink", "Seen"]
 
@@ -105,7 +104,9 @@ class DeviceLink:
         scores = scores.detach() if scores.requires_grad else scores
         width, dtype = scores.shape[-1], scores.dtype
         if width < 32 * self._num_words:
-            _check_width(masks, width)
+            for mask in masks:
+                if not mask.words[: width >> 5].any() and not bool(bool_mask(mask.words, width).any()):
+                    raise too_narrow(mask.row, width)
         self._pack(masks, done, width, dtype)
         packed = self._packed = self._host.to(self.device, non_blocking=True)
         rescue_limit = packed[:, -2:-1].view(torch.float32)
@@ -237,17 +238,6 @@ class DeviceLink:
         for flagged, effect in ((top > highest, OVERRIDDEN), (dead > self._unsound, RESCUED), (self._unsound, UNSOUND)):
             tokens = torch.add(tokens, flagged, alpha=effect)
         return tokens
-
-
-def _check_width(masks: Sequence[RowMask], width: int) -> None:
-    """Raise `ModelError` for a row all of whose legal tokens lie past the scores: the model is another one."""
-    for mask in masks:
-        if not mask.words[: width >> 5].any() and not bool(bool_mask(mask.words, width).any()):
-            raise ModelError(
-                f"no token that row {mask.row} may write is within its {width} scores",
-                place="logits",
-                hint="build the guide with this very model",
-            )
 
 
 def _event(device: torch.device) -> Any:

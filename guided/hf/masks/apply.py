@@ -16,7 +16,7 @@ import torch
 from guided.state.mask import Words
 from special_tokens.errors import GuidanceError, ModelError
 
-__all__ = ["RESCUE", "RowMask", "Words", "apply_masks", "bool_mask", "lowest", "not_numbers", "rescue_row"]
+__all__ = ["RESCUE", "RowMask", "apply_masks", "bool_mask", "lowest", "not_numbers", "rescue_row", "too_narrow"]
 
 
 #: The score of a legal token that other processors forbade: so low that beam search prefers rows in which they forbade
@@ -81,11 +81,7 @@ def rescue_row(masked: torch.Tensor, allowed: torch.Tensor, mask: RowMask) -> to
     NaN becomes -inf.  If no legal score is left then, or if the mask is imposed, all legal tokens get `RESCUE`.
     """
     if not bool(allowed.any()):
-        raise ModelError(
-            f"no token that row {mask.row} may write is within its {len(masked)} scores",
-            place="logits",
-            hint="build the guide with this very model",
-        )
+        raise too_narrow(mask.row, len(masked))
     sound = torch.where(allowed & ~masked.isnan(), masked, float("-inf"))
     if not mask.is_imposed and float(sound.amax()) > lowest(masked.dtype):
         return sound
@@ -102,6 +98,15 @@ def bool_mask(words: Words, width: int) -> torch.Tensor:
     if len(bits) < width:
         bits = np.pad(bits, (0, width - len(bits)))
     return torch.from_numpy(bits[:width].view(np.bool_))
+
+
+def too_narrow(row: int, width: int) -> ModelError:
+    """Return the error for a row all of whose legal tokens lie past the scores: the model is another one."""
+    return ModelError(
+        f"no token that row {row} may write is within its {width} scores",
+        place="logits",
+        hint="build the guide with this very model",
+    )
 
 
 def not_numbers(place: str) -> GuidanceError:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guided.hf.masks.apply import RowMask, Words, apply_masks, bool_mask, lowest, rescue_row
+from guided.hf.masks.apply import RowMask, apply_masks, bool_mask, lowest, rescue_row
+from guided.state.mask import Words
 
 __all__ = ["HostLink"]
 
@@ -39,13 +40,6 @@ _OF_BYTE = np.where(
 _LOWEST = lowest(torch.float32)
 
 
-class _Kept(NamedTuple):
-    """The ceiling of the mask ``key``."""
-
-    key: bytes
-    ceiling: Floats
-
-
 class HostLink:
     """Applies masks on the CPU, with the memory that one call of ``generate`` keeps from step to step.
 
@@ -55,7 +49,7 @@ class HostLink:
     def __init__(self, *, copy_below_words: int = 48) -> None:
         self._copy_below_words = copy_below_words
         self._buffers = _Buffers()
-        self._kept: list[_Kept] = []
+        self._kept: list[tuple[bytes, Floats]] = []  # masks and their ceilings
 
     def apply(self, scores: torch.Tensor, masks: Sequence[RowMask], *, in_place: bool = False) -> torch.Tensor:
         """Return what `guided.hf.masks.apply.apply_masks` returns, for scores ``[rows, vocab]`` of any floating dtype.
@@ -121,7 +115,7 @@ class HostLink:
         if np.count_nonzero(words) < self._copy_below_words:
             return None
         ceiling = _ceiling(words, width)
-        kept.insert(0, _Kept(key, ceiling))
+        kept.insert(0, (key, ceiling))
         del kept[_MAX_CEILINGS:]
         return ceiling
 

@@ -22,6 +22,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
 from jinja2.utils import Namespace
 
+from guided.hf.model.tokenizer import first_line
 from special_tokens.errors import TemplateError
 
 __all__ = ["NO_NAMES", "Render", "mutable_renderer", "template_renderer", "tokenizer_renderer"]
@@ -36,26 +37,27 @@ NO_NAMES: Mapping[str, str] = {"bos_token": "<bos_token>", "eos_token": "<eos_to
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 
 
-def template_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Render:
-    """Return the renderer of a template's text; ``named`` maps the tokenizer's named tokens to their texts."""
-    return _renderer(lambda: _compiled(template, ImmutableSandboxedEnvironment), named)
-
-
 def mutable_renderer(template: str, named: Mapping[str, str] = NO_NAMES) -> Render:
     """Return a renderer like `template_renderer`'s, in a sandbox that lets a template change its own lists.
 
     transformers refuses templates that call ``list.append``; here they render.
     """
-    return _renderer(lambda: _compiled(template, SandboxedEnvironment), named)
+    return template_renderer(template, named, SandboxedEnvironment)
 
 
-def _renderer(compiled: Callable[[], Template], named: Mapping[str, str]) -> Render:
+def template_renderer(
+    template: str,
+    named: Mapping[str, str] = NO_NAMES,
+    sandbox: Callable[..., SandboxedEnvironment] = ImmutableSandboxedEnvironment,
+) -> Render:
+    """Return the renderer of a template's text; ``named`` maps the tokenizer's named tokens to their texts."""
     defaults = {"tools": None, "documents": None, "add_generation_prompt": False}
 
     def render(messages: Sequence[Mapping[str, Any]], **kwargs: Any) -> str:
         try:  # a template may change what it is given, and raise anything
             copies = [_with_aliases(copy.deepcopy(dict(message))) for message in messages]
-            return compiled().render(messages=copies, **{**named, **defaults, **copy.deepcopy(kwargs)})
+            given = {**named, **defaults, **copy.deepcopy(kwargs)}
+            return _compiled(template, sandbox).render(messages=copies, **given)
         except Exception as error:
             raise _translated(error) from error
 
@@ -69,7 +71,7 @@ def _with_aliases(message: dict[str, Any]) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _compiled(template: str, sandbox: type[SandboxedEnvironment]) -> Template:
+def _compiled(template: str, sandbox: Callable[..., SandboxedEnvironment]) -> Template:
     environment = sandbox(trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols])
     environment.filters["tojson"] = _tojson
     environment.globals |= {
@@ -152,7 +154,4 @@ def tokenizer_renderer(tokenizer: Any) -> Render:
 
 
 def _translated(error: Exception) -> TemplateError:
-    if isinstance(error, TemplateError):
-        return error
-    words = str(error).strip().splitlines()
-    return TemplateError(f"{type(error).__name__}: {words[0] if words else ''}", place="chat_template")
+    return error if isinstance(error, TemplateError) else TemplateError(first_line(error), place="chat_template")

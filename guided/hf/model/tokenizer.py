@@ -8,10 +8,11 @@ from typing import Any
 from special_tokens import AddedToken, TokenizerFacts
 from special_tokens.errors import TokenizerError
 
-__all__ = ["eos_ids", "facts_of", "first_line", "head_width", "logits_widths", "tokenizer_json"]
+__all__ = ["NAMED", "eos_ids", "facts_of", "first_line", "head_width", "logits_widths", "tokenizer_json"]
 
 _PROBED_IDS = 4096
-_NAMED = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
+#: The roles that a tokenizer names tokens for, in transformers' order: it gives new ids in it.
+NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
 def tokenizer_json(tokenizer: Any) -> str:
@@ -57,7 +58,7 @@ def facts_of(tokenizer: Any, *, model: Any = None) -> TokenizerFacts:
         added=added,
         vocab_size=_vocab_size(backend, added),
         logits_size=_logits_size(config),
-        named={name: str(getattr(tokenizer, name)) for name in _NAMED if getattr(tokenizer, name, None)},
+        named={name: str(getattr(tokenizer, name)) for name in NAMED if getattr(tokenizer, name, None)},
         generation_eos=eos_ids(getattr(getattr(model, "generation_config", None), "eos_token_id", None)),
         config_eos=eos_ids(getattr(config, "eos_token_id", None)),
         chat_template=_template(tokenizer),

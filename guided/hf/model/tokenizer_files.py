@@ -14,6 +14,7 @@ from typing import Any, Literal
 from tokenizers import AddedToken, Tokenizer
 
 from guided.hf.model.renderers import template_renderer
+from guided.hf.model.tokenizer import NAMED
 from special_tokens.errors import TemplateError, TokenizerError
 from special_tokens.facts import json_object
 
@@ -30,8 +31,6 @@ HUB_FILES = (
     "config.json",
     "generation_config.json",
 )
-
-_NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
 def is_readable(folder: Path) -> bool:
@@ -51,7 +50,7 @@ class TokenizerFiles:
         listed = config.get("added_tokens_decoder")
         if listed is None:  # as older versions of transformers saved them
             config |= json_object(folder / "special_tokens_map.json")
-        roles = dict.fromkeys((*_NAMED, *(key for key in config if key.endswith("_token"))))
+        roles = dict.fromkeys((*NAMED, *(key for key in config if key.endswith("_token"))))
         named = {key: text for key in roles if (text := _text(config.get(key)))}
         extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or ()
         if isinstance(extra, Mapping):
@@ -84,7 +83,7 @@ class TokenizerFiles:
         return dict(self.backend_tokenizer.get_added_tokens_decoder())
 
     def __getattr__(self, name: str) -> str | None:
-        if name in _NAMED:
+        if name in NAMED:
             return self.named.get(name)
         raise AttributeError(name)
 

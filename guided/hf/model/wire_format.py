@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grammars.formats.infer import Inference, infer
 from grammars.limits.bounded_cache import BoundedCache
 from grammars.values.format import Format
-from guided.hf.model.renderers import NO_NAMES, mutable_renderer, template_renderer, tokenizer_renderer
+from guided.hf.model.renderers import NO_NAMES, Render, mutable_renderer, template_renderer, tokenizer_renderer
 from guided.inspect.format_check import verified
 from special_tokens import SpecialTokens, TokenizerFacts
 
@@ -37,7 +37,7 @@ def format_of(tokenizer: Any, tokens: SpecialTokens) -> Format:
 
 def warn_of_calls(tokenizer: Any, tokens: SpecialTokens) -> None:
     """Log what `format_of` guessed of the model's tool calls, once; called only for plans with tools."""
-    key = _key(tokens.facts.chat_template, tokens)
+    key = _key(tokens)
     inference = _cache.get(key)
     if inference is not None and key not in _warned:
         _warned.add(key)
@@ -51,18 +51,7 @@ def _warn(tokens: SpecialTokens, notes: Sequence[str]) -> None:
 
 def inference_of(tokenizer: Any, tokens: SpecialTokens) -> Inference:
     """Return the wire format with its evidence, from the cache or inferred now (under 200 ms)."""
-    template = tokens.facts.chat_template
-    key = _key(template, tokens)
-    if not template:
-        return _cached(key, lambda: infer(None, tokens))
-    mutable = mutable_renderer(template, tokens.facts.named)
-
-    def make() -> Inference:
-        render = tokenizer_renderer(tokenizer)
-        inference = infer(render, tokens, template=template, render_unsandboxed=mutable)
-        return verified(inference, tokens)
-
-    return _cached(key, make)
+    return _inference(tokens, tokenizer_renderer(tokenizer))
 
 
 def inference_of_template(template: str, named: Mapping[str, str] = NO_NAMES) -> tuple[Inference, SpecialTokens]:
@@ -73,26 +62,23 @@ def inference_of_template(template: str, named: Mapping[str, str] = NO_NAMES) ->
 
 def inference_of_tokens(tokens: SpecialTokens) -> Inference:
     """Return the wire format of the template in ``tokens.facts``, without a tokenizer to render it."""
-    template, named = tokens.facts.chat_template, tokens.facts.named
-    if not template:
-        return _cached(_key("", tokens), lambda: infer(None, tokens))
-
-    def make() -> Inference:
-        render, mutable = template_renderer(template, named), mutable_renderer(template, named)
-        return verified(infer(render, tokens, template=template, render_unsandboxed=mutable), tokens)
-
-    return _cached(_key(template, tokens), make)
+    return _inference(tokens, template_renderer(tokens.facts.chat_template, tokens.facts.named))
 
 
-def _key(template: str, tokens: SpecialTokens) -> str:
-    named = sorted(tokens.facts.named.items())
-    parts = (template, tokens.fingerprint, repr(named), repr(tokens.end_ids))
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _cached(key: str, make: Callable[[], Inference]) -> Inference:
+def _inference(tokens: SpecialTokens, render: Render) -> Inference:
+    key, template = _key(tokens), tokens.facts.chat_template
     inference = _cache.get(key)
     if inference is None:
-        inference = make()
+        if not template:
+            inference = infer(None, tokens)
+        else:
+            mutable = mutable_renderer(template, tokens.facts.named)
+            inference = verified(infer(render, tokens, template=template, render_unsandboxed=mutable), tokens)
         _cache.put(key, inference)
     return inference
+
+
+def _key(tokens: SpecialTokens) -> str:
+    named = sorted(tokens.facts.named.items())
+    parts = (tokens.facts.chat_template, tokens.fingerprint, repr(named), repr(tokens.end_ids))
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()

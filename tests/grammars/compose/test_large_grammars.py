@@ -83,7 +83,7 @@ def test_what_comes_to_something_endless_is_refused_with_its_place(engine: Engin
 
     def prepared() -> None:
         plan = plan_of(engine, **parts)
-        engine.prepare(plan, plan.entries[0].name)
+        engine.pristine(plan, plan.entries[0].name)
 
     with pytest.raises((GrammarError, LimitExceeded), match=message):
         prepared()
@@ -192,7 +192,7 @@ def test_large_grammars_compose(engine: Engine, name: str):
 def test_what_no_token_could_follow_is_refused_before_the_first(engine: Engine, parts: dict[str, Any]):
     plan = plan_of(engine, **parts)
     with pytest.raises(LimitExceeded, match="the grammar does not compile: .*(max is|too many)"):
-        engine.matcher(plan, "after")
+        engine.pristine(plan, "after")
 
 
 def test_a_doubled_grammar_is_still_the_same_language(engine: Engine):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import llguidance
+import pytest
 
 from guided.engine.engine import Engine
 
@@ -33,3 +37,14 @@ def test_a_factory_may_use_what_another_one_derives(engine: Engine) -> None:
         return max(map(len, of.derived(whole)))
 
     assert engine.derived(longest) == max(map(len, engine.derived(whole)))
+
+
+def test_what_is_raised_by_a_long_grammar_is_raised(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compiled in a thread of its own, whose error was lost: an IndexError came in its place."""
+
+    def broken(*args: Any, **options: Any) -> None:
+        raise ValueError("of the engine")
+
+    monkeypatch.setattr(llguidance, "LLMatcher", broken)
+    with pytest.raises(ValueError, match="of the engine"):
+        engine.compile('start: "a"\n' + "\n".join(f'r{i}: "b"' for i in range(200)))

@@ -453,7 +453,7 @@ MAKING: list[tuple[Any, str, str]] = [
     (LandingSearch, "shortest_end", "texts"),
     (GuidanceState, "__init__", "texts"),
     (RecoveringMatcher, "__init__", "texts"),
-    (SequenceWatcher, "of", "distinct"),
+    (SequenceWatcher, "__init__", "distinct"),
     (guided.rows.sequence, "CompiledStops", "stopped"),
     (guided.rows.unguided, "CompiledStops", "stops alone"),
     (OutputParser, "__init__", "texts"),
@@ -495,7 +495,7 @@ def test_a_row_of_which_a_part_cannot_be_made_fails_alone(
         return real(*args, **kwargs)
 
     guide.engine._derived.clear()  # of what is known of the plans
-    monkeypatch.setattr(kind, name, staticmethod(broken) if name == "of" else broken)
+    monkeypatch.setattr(kind, name, broken)
     found = messages()
     failed = found[0 if way == "stream" else ROW]
     if way != "stream":

@@ -12,10 +12,9 @@ import torch
 
 import guided
 from guided.hf.generate import hooks
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
 from guided.rows.sequence import RowSequence
 from tests.cases import seeds, slow_where
+from tests.judges.generation import GuidedCall
 
 CHATS = ["Who is it?", "List them, please."]
 MODES = {"enum": ["on", "off", "by night"]}
@@ -75,15 +74,12 @@ SEARCHES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", slow_where(lambda name: name not in ("call", "choice"), REQUESTS))
 def test_in_generate(tiny_guide: Any, name: str, search: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A beam without room leaves its place to another, which may win; of the answer itself no token is refused."""
-    plans = [tiny_guide.plan(**REQUESTS[name])]
-    inputs = checked_inputs(tiny_guide.context, [f"{CHATS[seed % 2]} {seed}"], plans)
+    chats, plans = [f"{CHATS[seed % 2]} {seed}"], [tiny_guide.plan(**REQUESTS[name])]
 
     def message(most: int, landing: bool) -> guided.Message:
         torch.manual_seed(seed)
-        kwargs = generate_kwargs(tiny_guide.context, inputs, plans, max_tokens=most, landing=landing)
-        (found,) = read_messages(
-            tiny_guide.context, tiny_guide.model.generate(**inputs, **SEARCHES[search], **kwargs), inputs, plans
-        )
+        call = GuidedCall(tiny_guide, chats, plans, max_tokens=most, landing=landing)
+        (found,) = call.run(**SEARCHES[search])[1]
         return found
 
     own = message(LONG, False)

@@ -238,7 +238,7 @@ def test_the_page_needs_nothing_else(traced: Any) -> None:
         assert not {"src", "href", "action"} & {name for name, value in attrs.items() if value}
     assert not re.search(r"https?://|url\(|@import|fetch\(|XMLHttpRequest", page)
     assert "{{" not in page.replace("{{", "", page.count("{{")) or "{{tokens}}" not in page
-    for slot in ("{{title}}", "{{tokens}}", "{{data}}"):
+    for slot in ("{{tokens}}", "{{data}}"):
         assert slot not in page
 
 
@@ -260,7 +260,7 @@ NASTY = (
 def test_no_text_of_a_model_can_leave_its_place() -> None:
     trace = Trace(
         tuple(token(t, top=((t, 0.5),), top_masked=((t, 1.0),), events=(t,)) for t in NASTY),
-        vocab_size=100, title="</title><b>x", stop_reason="</script>", lark="</script>",
+        vocab_size=100, stop_reason="</script>", lark="</script>",
     )  # fmt: skip
     page = trace.to_html()
     read = Page(page)

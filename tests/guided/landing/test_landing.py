@@ -63,7 +63,7 @@ TINY: dict[str, Any] = {
 
 def least_tokens(plan: Plan, engine: Engine, most: int = 24) -> int:
     """The fewest tokens of an output, its end included, by trying every row of tokens in order of length."""
-    places = [engine.matcher(plan, "after" if len(plan.entries) > 1 else plan.entries[0].name)]
+    places = [engine.pristine(plan, "after" if len(plan.entries) > 1 else plan.entries[0].name).deep_copy()]
     ends = {end.sentinel for end in plan.ends}
     for size in range(most):
         after = []

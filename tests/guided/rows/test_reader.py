@@ -25,6 +25,7 @@ from tests.cases import seeds
 from tests.guided.landing.test_control import FEW, drawn, step
 from tests.guided.landing.test_landing import KINDS, made
 from tests.guided.output.test_answer_end import CALL, SEP, said, separated  # noqa: F401  (a fixture)
+from tests.guided.output.test_parser import without_ids
 from tests.judges.plans import plan_of
 
 
@@ -39,11 +40,6 @@ def joined(events: Sequence[Event]) -> list[tuple[Any, ...]]:
         else:
             out.append((*key, text))
     return out
-
-
-def nameless(message: Message) -> Message:
-    """The message with the random ids of its calls left out."""
-    return replace(message, tool_calls=tuple(replace(call, id="") for call in message.tool_calls))
 
 
 def read(
@@ -104,10 +100,10 @@ def test_a_reader_finds_what_the_row_finds(engine: Engine, kind: str, seed: int)
     judge, report = answer.message(Usage(cached_tokens=1)), answer._report()
     padding = [engine.tokens.end_ids[0]] * chance.randrange(3) if answer.is_done else []
     message, found = read([*answer.tokens, *padding], plan, engine, chance, report)
-    assert nameless(message) == nameless(judge)
+    assert without_ids(message) == without_ids(judge)
     assert joined(found) == joined(events)
     again = read_answer(answer.tokens, plan, engine, prompt_tokens=3, sequence=answer.sequence)
-    assert nameless(again) == nameless(judge)
+    assert without_ids(again) == without_ids(judge)
 
 
 @pytest.mark.parametrize("seed", seeds(6, default=1))
@@ -118,7 +114,7 @@ def test_a_reader_says_what_landed(engine: Engine, kind: str, seed: int) -> None
     answer = RowAnswer(plan, engine, max_tokens=most, prompt_tokens=3)
     events = answered(answer, chance, most)
     message, found = read(answer.tokens, plan, engine, chance, answer._report())
-    assert nameless(message) == nameless(answer.message(Usage(cached_tokens=1)))
+    assert without_ids(message) == without_ids(answer.message(Usage(cached_tokens=1)))
     assert joined(found) == joined(events)
 
 
@@ -129,7 +125,7 @@ def test_rows_without_a_plan_are_read(engine: Engine, seed: int) -> None:
         answer = RowAnswer(plan, engine, prompt_tokens=3)
         events = answered(answer, chance, 30)
         message, found = read(answer.tokens, plan, engine, chance, answer._report())
-        assert nameless(message) == nameless(answer.message(Usage(cached_tokens=1)))
+        assert without_ids(message) == without_ids(answer.message(Usage(cached_tokens=1)))
         assert joined(found) == joined(events)
 
 
@@ -143,7 +139,7 @@ def test_an_error_of_the_row_is_one_of_the_message(engine: Engine, on_error: Any
     judge, report = answer.message(Usage(cached_tokens=1)), answer._report()
     assert isinstance(report.error, TokenRefused)
     message, _ = read(answer.tokens, plan, engine, chance, report)
-    assert nameless(message) == nameless(judge)
+    assert without_ids(message) == without_ids(judge)
     assert message.finish_reason == ("error" if on_error == "end" else "length")
 
 
@@ -161,7 +157,7 @@ def test_a_separator_ends_an_answer_unless_a_call_follows(separated: Any) -> Non
             message = reader.message(report=row.report())
             assert said(message) == said(judge)
             if SEP + SEP not in text:  # the row reads both, of which either would do
-                assert nameless(message) == nameless(judge)
+                assert without_ids(message) == without_ids(judge)
             assert "".join(one[3] for one in joined(events) if one[0] == "ContentDelta") == (judge.content or "")
 
 

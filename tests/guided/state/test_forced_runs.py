@@ -52,7 +52,7 @@ class MaskJudge:
 
     def mask(self, tokens: Any) -> np.ndarray | None:
         """The mask after ``tokens``; None where an end is open, which is not for the engine to say."""
-        matcher = self.engine.matcher(self.plan, "fresh")
+        matcher = self.engine.pristine(self.plan, "fresh").deep_copy()
         assert matcher.consume_tokens(list(tokens))
         words = np.frombuffer(matcher.compute_bitmask(), dtype=np.int32)
         ids = allowed_ids(words)

@@ -438,7 +438,7 @@ def test_the_compile_cache_is_bounded_and_counted(engine: Engine, monkeypatch: p
     monkeypatch.setattr(engine._compiled, "capacity", 2)
     before = engine.cache_info()
     for option in ("one", "two", "one", "three", "four"):
-        engine.matcher(plan_of(engine, response_format=Choice([option])))
+        engine.pristine(plan_of(engine, response_format=Choice([option])))
     info = engine.cache_info()
     assert info.hits - before.hits == 1
     assert info.misses - before.misses == 4

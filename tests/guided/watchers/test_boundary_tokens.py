@@ -61,7 +61,9 @@ def _is_decided(scan: ScanState) -> bool:
 
 @pytest.mark.parametrize("nodes", [(), UNIQUE], ids=["keys", "keys and items"])
 @pytest.mark.parametrize("seed", seeds(15, default=1))
-def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNode, ...], seed: int) -> None:
+def test_a_token_that_repeats_is_taken_wherever_it_stands(
+    engine: Engine, nodes: tuple[UniqueNode, ...], seed: int
+) -> None:
     """Judge: each token followed by itself through the scanner."""
     draw = random.Random(4 + seed)
     texts = []
@@ -72,7 +74,8 @@ def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNod
     pieces = {bytes([byte]) for byte in range(32, 127)}
     cuts = [(text, at, draw.randrange(1, 14)) for text in texts for at in range(len(text))]
     pieces |= {text[at : at + size] for text, at, size in cuts}
-    tokens = VocabularyIndex(lambda: [b"", *sorted(pieces)])
+    tokens = VocabularyIndex(engine)
+    tokens.token_bytes = [b"", *sorted(pieces)]
     every = from_ids(range(1, len(tokens.token_bytes)), len(tokens.token_bytes))
     watch = LookaheadDuplicates([UniqueWatch(nodes)], tokens)
     repeats = taken = 0
@@ -101,7 +104,7 @@ def test_a_token_that_repeats_is_taken_wherever_it_stands(nodes: tuple[UniqueNod
 def test_the_table_of_a_vocabulary_is_its_tokens_one_by_one(engine: Engine, plain_engine: Engine) -> None:
     for one in (engine, plain_engine):
         expected = [b"" if i in one.tokens.marker_ids else one.token_bytes(i) for i in range(one.vocab_size)]
-        assert list(one.derived(VocabularyIndex.of).token_bytes) == expected
+        assert list(one.derived(VocabularyIndex).token_bytes) == expected
 
 
 @pytest.mark.parametrize("name", ["smollm2", "qwen3", "gemma3", "llama2"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
@@ -182,16 +181,6 @@ def test_a_guide_needs_the_tokenizer_as_well(tiny_guide: Any) -> None:
             guided.TokenizerError, match=r"tokenizer: no tokenizer is given; .*guided.Guide\(model, tokenizer\)"
         ):
             guided.Guide(tiny_guide.model, *tokenizers)
-
-
-def test_copies_of_a_guide_share_its_model_and_engine(tiny_guide: Any) -> None:
-    settings = copy.deepcopy({"guide": tiny_guide, "options": {"temperature": 0}})
-    other = settings["guide"]
-    assert other is not tiny_guide
-    assert other.model is tiny_guide.model
-    assert other.engine is tiny_guide.engine
-    options = {"response_format": Regex("[a-f]{9}"), "temperature": 0}
-    assert other.chat("hi", **options).content == tiny_guide.chat("hi", **options).content
 
 
 @pytest.mark.parametrize("tokenizer", ["SmolLM2", object()])

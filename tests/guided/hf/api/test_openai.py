@@ -182,15 +182,6 @@ def test_a_call_of_a_custom_tool(tiny_guide: Any, sdk: Any) -> None:
     }  # fmt: skip
 
 
-def test_the_last_hidden_state_is_in_the_choice(tiny_guide: Any, sdk: Any) -> None:
-    body = body_of("text", return_hidden_states=True)
-    state = tiny_guide.chat(USER, max_tokens=6, temperature=0, return_last_hidden_state=True).last_hidden_state
-    (choice,) = sdk.ChatCompletion.model_validate(tiny_guide.complete(body)).choices
-    assert choice.hidden_states == pytest.approx(state.at_token.tolist(), abs=1e-5)
-    last = list(tiny_guide.complete(body | {"stream": True}))[-1]["choices"][0]
-    assert last["hidden_states"] == pytest.approx(choice.hidden_states, abs=1e-5)
-
-
 def test_usage_comes_only_where_it_is_asked_for(tiny_guide: Any) -> None:
     chunks = list(tiny_guide.complete(body_of("text", stream=True)))
     assert all(chunk["choices"] and "usage" not in chunk for chunk in chunks)

@@ -41,15 +41,12 @@ def test_what_is_on_for_each_architecture(name: str) -> None:
     found = abilities_of(ARCHITECTURES[name]())
     assert switches(found) == EXPECTED[name]
     assert bool(found.notes) == (switches(found) != ALL)
+    assert ("several tokens in one forward off" in " ".join(found.notes)) == (not found.several)
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma3", "gpt_oss"])
 def test_eager_attention_is_as_able(name: str) -> None:
     assert switches(abilities_of(with_attention(ARCHITECTURES[name](), "eager"))) == ALL
-
-
-def test_several_tokens_on_a_warm_mamba_are_found_wrong() -> None:
-    assert "several tokens in one forward off" in " ".join(abilities_of(ARCHITECTURES["mamba"]()).notes)
 
 
 def test_models_that_count_columns_have_no_rows_of_different_lengths() -> None:

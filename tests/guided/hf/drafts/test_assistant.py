@@ -77,7 +77,7 @@ def test_the_assistants_cache_is_rolled_back_exactly(tiny_guide: Any, small: Any
         return found
 
     monkeypatch.setattr(AssistantDrafts, "_guess", judged)
-    monkeypatch.setattr("guided.hf.drafts.drafts.FIRST_PAUSE", 2)  # so that rows are set apart and come back
+    monkeypatch.setattr("guided.hf.drafts.drafts.FIRST_PAUSE", 2)  # so that rows pause and come back
     rng = random.Random(seed)
     chats, plans, options = some_call(tiny_guide, rng)
     tiny_guide.generate(chats, plans, assistant_model=small, **options)

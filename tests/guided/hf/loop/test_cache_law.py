@@ -307,15 +307,6 @@ def test_a_full_hit_feeds_one_token(tiny_guide: Any) -> None:
     assert again.usage.cached_tokens == again.usage.prompt_tokens - 1
 
 
-def test_other_weights_are_another_model(tiny_guide: Any) -> None:
-    guide = make_tiny_guide()
-    guide.chat("why?", temperature=0, max_tokens=5)
-    with torch.no_grad():
-        guide.model.lm_head.weight.mul_(-1.0)
-        guide.model.model.layers[0].self_attn.k_proj.weight.mul_(0.5)
-    assert guide.chat("why?", temperature=0, max_tokens=5).usage.cached_tokens == 0
-
-
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_a_run_that_breaks_off_keeps_what_the_cache_has(tiny_guide: Any, seen: SeenForwards, error: type) -> None:
     guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
@@ -359,7 +350,7 @@ def test_the_longest_beginning_wins_and_the_oldest_row_goes() -> None:
     for _ in range(400):
         ids = tuple(rng.randrange(2) for _ in range(rng.randrange(1, 9)))
         row: Any = TakenIds(ids)
-        found = pool.longest(ids, len(ids) - 1, 0)
+        found = pool.longest(ids[:-1], 0)
         lengths = [max(n for n in range(len(ids)) if k[:n] == ids[:n]) for k in kept]
         assert (found[1] if found is not None else 0) == max(lengths, default=0)
         if found is not None:

@@ -176,8 +176,6 @@ def test_a_short_budget_is_said_in_a_note_or_refused_before_the_first_token(tiny
     [
         ({"landing": "yes"}, "landing"),
         ({"short_budget": "cry"}, "short_budget"),
-        ({"max_tokens": -3}, "max_tokens"),
-        ({"max_tokens": 0}, "max_tokens"),
     ],
 )
 def test_bad_settings_are_errors_with_their_place(tiny_guide: Any, options: dict[str, Any], place: str) -> None:

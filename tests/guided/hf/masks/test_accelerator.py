@@ -365,7 +365,7 @@ def test_every_implementation_agrees_with_the_contract(data: st.DataObject, widt
 
 def _size_of(host: HostLink) -> int:
     """The bytes of its results and of its ceilings."""
-    parts = (*(kept.ceiling for kept in host._kept), *(memory for memory, _ in host._buffers._lent))
+    parts = (*(ceiling for _, ceiling in host._kept), *(memory for memory, _ in host._buffers._lent))
     return sum(part.nbytes for part in parts)
 
 

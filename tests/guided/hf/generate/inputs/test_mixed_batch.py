@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from guided.hf.generate.call import generate_kwargs, read_messages
-from guided.hf.generate.inputs import checked_inputs
-from tests.judges.generation import CHATS, plan_of, with_spy
+from tests.judges.generation import CHATS, GuidedCall, with_spy
 
 MODE = ("batch of plans and plain rows", "right", "plain rows are bit-identical to a batch without guidance")
 
@@ -22,12 +20,11 @@ SAMPLE = {"do_sample": True, "top_k": 0, "temperature": 1.3}
 
 
 def run(guide: Any, names: list[str | None], **options: Any) -> tuple[torch.Tensor, list[torch.Tensor], Any]:
-    plans = [plan_of(guide, name) if name else None for name in names]
-    inputs = checked_inputs(guide.context, CHATS, plans)
-    kwargs, spy = with_spy(generate_kwargs(guide.context, inputs, plans))
+    call = GuidedCall(guide, CHATS, names)
+    call.kwargs, spy = with_spy(call.kwargs)
     torch.manual_seed(3)
-    out = guide.model.generate(**inputs, max_new_tokens=24, **options, **kwargs)
-    return out[:, inputs.prompt_len :], spy.scores, read_messages(guide.context, out, inputs, plans)
+    out = call.generate(max_new_tokens=24, **options)
+    return out[:, call.inputs.prompt_len :], spy.scores, call.read(out)
 
 
 @pytest.mark.parametrize("names", MIXES, ids=str)
@@ -60,6 +57,5 @@ def test_a_row_does_not_depend_on_its_neighbours(tiny_guide: Any, options: dict[
 def test_G5_a_batch_without_any_plan_gets_nothing(tiny_guide: Any) -> None:
     """No plan, no processor, no matcher."""
     before = tiny_guide.stats().grammars
-    inputs = checked_inputs(tiny_guide.context, CHATS)
-    assert generate_kwargs(tiny_guide.context, inputs, [None] * 4) == {}
+    assert GuidedCall(tiny_guide, CHATS, [None] * 4).kwargs == {}
     assert tiny_guide.stats().grammars == before

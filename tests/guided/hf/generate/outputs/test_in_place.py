@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
 from guided.sampling import Sampling
-from tests.judges.generation import CHATS, check_all, plan_of
+from tests.judges.generation import CHATS, GuidedCall, check_all, plan_of
 
 MODE = ("in_place=True", "right", "the same tokens and scores to the bit; output_logits of guided rows are masked")
 
@@ -28,13 +28,11 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 def run(guide: Any, names: list[str | None], in_place: bool, **options: Any) -> tuple[Any, ...]:
-    plans = [plan_of(guide, name) if name else None for name in names]
-    inputs = checked_inputs(guide.context, CHATS[: len(names)], plans)
-    kwargs = generate_kwargs(guide.context, inputs, plans, in_place=in_place)
+    call = GuidedCall(guide, CHATS[: len(names)], names, in_place=in_place)
     torch.manual_seed(5)
     wanted = {"return_dict_in_generate": True, "output_scores": True, "output_logits": True}
-    out = guide.model.generate(**inputs, max_new_tokens=24, **wanted, **options, **kwargs)
-    return inputs, plans, out, read_messages(guide.context, out, inputs, plans)
+    out = call.generate(max_new_tokens=24, **wanted, **options)
+    return call.inputs, call.plans, out, call.read(out)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)

@@ -8,9 +8,7 @@ import pytest
 import torch
 from transformers import TextIteratorStreamer
 
-from guided.hf.generate.call import generate_kwargs
-from guided.hf.generate.inputs import checked_inputs
-from tests.judges.generation import CHATS, check_all, generate, plan_of
+from tests.judges.generation import CHATS, GuidedCall, check_all, generate
 
 MODE = ("streamers", "right", "batch 1, as transformers has them; a streamer that raises cancels")
 
@@ -46,13 +44,9 @@ def test_the_text_streamer_gives_the_text(tiny_guide: Any) -> None:
 
 
 def test_cancelling_leaves_the_objects_usable(tiny_guide: Any) -> None:
-    plans = [plan_of(tiny_guide, "json")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    expected = tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs)
+    call = GuidedCall(tiny_guide, CHATS[:1], ["json"])
+    expected = call.generate()
     for at in (1, 3):
         with pytest.raises(KeyboardInterrupt):
-            tiny_guide.model.generate(
-                **inputs, max_new_tokens=40, do_sample=False, streamer=Collector(cancel_at=at), **kwargs
-            )
-        assert torch.equal(tiny_guide.model.generate(**inputs, max_new_tokens=40, do_sample=False, **kwargs), expected)
+            call.generate(streamer=Collector(cancel_at=at))
+        assert torch.equal(call.generate(), expected)

@@ -65,7 +65,7 @@ def test_messages_of_other_inputs_are_refused(tiny_guide: Any) -> None:
     out = call.generate(max_new_tokens=5)
     with pytest.raises(PlanError, match="row 0 does not begin with the prompt of these inputs"):
         GuidedCall(tiny_guide, OTHERS, NAMES).read(out)
-    with pytest.raises(PlanError, match="dict holds no sequences"):
+    with pytest.raises(PlanError, match="dict holds no sequences; expected what model.generate returned"):
         call.read({"req_0": out})
 
 

@@ -24,8 +24,3 @@ def test_a_processor_that_is_shown_packed_tokens_refuses(tiny_guide: Any) -> Non
     assert processor.supports_continuous_batching is False
     with pytest.raises(PlanError, match="does not show the history of every row"):
         processor(torch.tensor([5, 6]), torch.zeros(2, tiny_guide.engine.vocab_size))
-
-
-def test_messages_of_a_batch_result_are_refused(tiny_guide: Any) -> None:
-    with pytest.raises(PlanError, match="what model.generate returned"):
-        GuidedCall(tiny_guide, CHATS[:1], ["choice"]).read({"req_0": object()})

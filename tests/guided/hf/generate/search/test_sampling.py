@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from guided.hf.generate.call import generate_kwargs
-from guided.hf.generate.inputs import checked_inputs
-from tests.judges.generation import CHATS, GuidedCall, check_all, check_answer, generate, plan_of, with_spy
+from tests.judges.generation import CHATS, GuidedCall, check_all, check_answer, generate, with_spy
 
 MODE = ("sampling", "right", "temperature, top-k, top-p, min-p and the rest act on the legal tokens")
 
@@ -41,12 +39,9 @@ def test_every_sampled_row_is_legal(tiny_guide: Any, warpers: dict[str, Any]) ->
 
 def test_top_k_keeps_legal_tokens(tiny_guide: Any) -> None:
     """The mask comes before the warpers: ``top_k=2`` leaves two legal tokens wherever there are two."""
-    plans = [plan_of(tiny_guide, "regex")]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], plans)
-    out = tiny_guide.model.generate(
-        **inputs, max_new_tokens=1, do_sample=True, top_k=2, output_scores=True, return_dict_in_generate=True,
-        **generate_kwargs(tiny_guide.context, inputs, plans),
-    )  # fmt: skip
+    options = {"max_new_tokens": 1, "do_sample": True, "top_k": 2}
+    call = GuidedCall(tiny_guide, CHATS[:1], ["regex"])
+    out = call.generate(**options, output_scores=True, return_dict_in_generate=True)
     kept = torch.nonzero(out.scores[0][0] > float("-inf")).flatten().tolist()
     assert len(kept) == 2
     assert {tiny_guide.engine.token_bytes(i)[:1] for i in kept} <= {b"a", b"b", b"c"}
