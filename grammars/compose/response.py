@@ -187,7 +187,9 @@ def _regex(pattern: Any, place: str, *, unicode: bool = False) -> ResponsePart:
     column for a text that is not a regular expression or matches nothing.
     """
     if not isinstance(pattern, str):
-        raise GrammarError(f"{type(pattern).__name__} is not a pattern", place=place, expected="a regular expression")
+        hint = "what re.compile gives is a response format itself" if hasattr(pattern, "pattern") else ""
+        raise GrammarError(f"{type(pattern).__name__} is not a pattern's text", place=place,
+                           expected="a regular expression", hint=hint)  # fmt: skip
     if not pattern:
         raise GrammarError("the pattern is empty", place=place, expected="a regular expression")
     try:

@@ -34,6 +34,8 @@ _FORMAT_KEYS = {
     "json": "the schema itself",
     "json_object": '{"type": "json_object"}',
     "structural_tag": "guided.StructuralTag(spec)",
+    "structures": "guided.StructuralTag(spec)",
+    "tag": "guided.StructuralTag(spec)",
 }
 
 

@@ -139,7 +139,7 @@ def _stand_in(function: Callable[..., Any], *, without_defaults: bool = False) -
     parameters = []
     for parameter in signature.parameters.values():
         if parameter.name in ("self", "cls"):
-            continue
+            raise ToolError("a method without its object", place=place, hint="pass the method of an object")
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
             star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""
             raise ToolError(f"{star}{parameter.name} cannot be passed by name", place=place, hint="drop / and *")

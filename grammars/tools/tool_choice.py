@@ -66,4 +66,5 @@ def _named(value: Any, tools: Sequence[Tool], place: str) -> Tool:
         if tool.name == name:
             return tool
     names = ", ".join(tool.name for tool in tools) or "none"
-    raise ToolError(f"there is no tool {shown(name)}", place=place, expected=f"one of: {names}")
+    words = "none, auto, required or " if place == "tool_choice" else ""
+    raise ToolError(f"there is no tool {shown(name)}", place=place, expected=f"{words}one of: {names}")

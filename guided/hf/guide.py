@@ -182,7 +182,7 @@ class Guide(AsyncMethods):
             return plan_of(self.planner, asked)
         if not isinstance(request, Request):
             raise RequestError(f"{type(request).__name__} is not a request that was read", place="plan",
-                               expected="keywords, or guided.read_request(body)")  # fmt: skip
+                               expected="keywords (response_format=...), or guided.read_request(body)")  # fmt: skip
         if asked != AnswerOptions():
             raise RequestError("a request together with keywords", place="plan", expected="one of the two")
         return self.planner.plan_request(request)

@@ -133,7 +133,7 @@ def _steps(
 
 def _checked(tools: Any, call_tool: CallTool | None) -> list[Any]:
     """Return the tools as a list; raise `ToolError` for one that nothing can run."""
-    given = tools = listed_tools(tools)
+    given = tools = listed_tools(() if tools is None else tools)
     if isinstance(tools, Iterable) and not isinstance(tools, str | Mapping):
         given = list(tools)
     for tool in normal_tools(given):

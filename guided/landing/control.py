@@ -221,11 +221,11 @@ class LandingControl:
 
         None if there is no such token, or if a watcher forbids it.
         """
-        here, remaining = self._here, self.max_tokens - state.num_tokens
+        here = self._here
         if here.path is not None and here.path.symbols:
             for _ in range(2):
-                if here.path.tokens is None:
-                    here.path = in_tokens(state, here.path, remaining) or here.path
+                if here.path.tokens is None:  # canonical ones may be more than its size, and so than what remains
+                    here.path = in_tokens(state, here.path, len(here.path.symbols) + 1) or here.path
                 if here.path.tokens and state.allows(token := int(here.path.tokens[0])):
                     return token
                 here.path = EndPath(here.path.symbols)  # other tokens of the same text may be the allowed ones

@@ -90,8 +90,10 @@ def token_limit(plan: RowPlan, max_tokens: int | None, prompt_tokens: int, conte
     if max_tokens is None:
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else None
     if context is not None and prompt_tokens >= context:
+        is_described = isinstance(plan, Plan) and (plan.response is not None or plan.tools)
+        hint = "tools and response format are described in it; in Python describe=False leaves them out"
         raise ContextExceeded(f"the prompt fills the context of {context} tokens", place="messages",
-                              expected="a shorter prompt")  # fmt: skip
+                              expected="a shorter prompt", hint=hint if is_described else "")  # fmt: skip
     room = None if context is None else context - prompt_tokens
     if max_tokens is None:
         return room if room is not None else _WITHOUT_CONTEXT

@@ -310,8 +310,9 @@ class GuidanceState:
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` commits, ends included, exactly."""
-        if not 0 <= num_tokens <= (most := self.num_tokens):
-            raise GuidanceError(f"cannot undo {num_tokens} tokens", place="rollback", expected=f"0 to {most}")
+        if not 0 <= num_tokens <= self.num_tokens:
+            expected = f"0 to {self.num_tokens}"
+            raise GuidanceError(f"cannot undo {num_tokens} tokens", place="rollback", expected=expected)
         if num_tokens == 0:
             return
         self.counters.rollbacks += 1

@@ -135,5 +135,6 @@ def check_rows(plans: Any, num_rows: int) -> list[RowPlan]:
                 f"{type(plan).__name__} is not a plan",
                 place=f"plans[{r}]",
                 expected="what guide.plan() gave, stops, or None",
+                hint="a type or a schema is passed as response_format=",
             )
     return [None if isinstance(plan, Stops) and not plan else plan for plan in plans]

@@ -63,6 +63,8 @@ def test_a_keyword_with_one_letter_changed_is_found(seed: int) -> None:
     ({"name": "person", "schema": {"type": "object"}}, "there is no type.*json_schema"),
     ({"json_schema": {"name": "person", "schema": {}}}, "there is no type.*json_schema"),
     ({"regex": "a+"}, r"'regex' is not a keyword of a schema; expected guided.Regex"),
+    ({"tag": "n", "schema": {"type": "integer"}}, r"'tag' is not a keyword of a schema; expected guided.StructuralTag"),
+    ({"structures": [], "triggers": ["<f"]}, "'structures' is not a keyword of a schema; expected guided.Structural"),
     ({"choice": ["a"]}, "guided.Choice"),
     ({"type": "objekt"}, "unknown type 'objekt'.*object, array.*is it 'object'"),
     ({"type": "int"}, "unknown type 'int'"),

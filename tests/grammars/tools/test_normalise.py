@@ -246,12 +246,17 @@ def test_what_is_no_tool_is_named(engine: Engine, tools: Any, message: str):
 
 
 def test_T1_a_function_that_cannot_be_called_by_name_is_refused():
+    class Shop:
+        def order(self, what: str): ...
+
     def spread(*cities: str): ...
 
     def odd(thing: object()): ...  # type: ignore[valid-type]
 
     with pytest.raises(ToolError, match=r"tools.spread: \*cities cannot be passed by name"):
         normal_tools([spread])
+    with pytest.raises(ToolError, match="tools.order: a method without its object .pass the method of an object"):
+        normal_tools([Shop.order])
     with pytest.raises(ToolError, match="tools.odd: no JSON schema for the arguments"):
         normal_tools([odd])
 
@@ -259,7 +264,8 @@ def test_T1_a_function_that_cannot_be_called_by_name_is_refused():
 @pytest.mark.parametrize(
     ("choice", "message"),
     [
-        ("wether", "tool_choice: there is no tool 'wether'; expected one of: weather"),
+        ("wether", "tool_choice: there is no tool 'wether'; expected none, auto, required or one of: weather"),
+        ("any", "tool_choice: there is no tool 'any'; expected none, auto, required or one of: weather"),
         ({"type": "function", "function": {"name": "x"}}, "there is no tool 'x'"),
         ({"type": "function"}, "tool_choice: cannot read"),
         ({"type": "allowed_tools", "allowed_tools": {"mode": "some", "tools": ["weather"]}}, "unknown mode 'some'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,6 +19,8 @@ from guided.hf.generate.inputs import checked_inputs
 from guided.hf.guide import Guide
 from guided.rows.answer import read_answer
 from special_tokens.errors import (
+    ContextExceeded,
+    GrammarError,
     GuidanceError,
     GuidedError,
     ModelError,
@@ -222,6 +225,22 @@ def test_annotated_and_typed_dicts_in_every_python(python_type: Any, text: str) 
     read_value(python_type, text)
     with pytest.raises(pydantic.ValidationError):
         read_value(python_type, '"zz"')
+
+
+def test_a_compiled_pattern_in_a_regex_and_a_type_in_place_of_a_plan_say_where_they_go(tiny_guide: Guide) -> None:
+    with pytest.raises(GrammarError, match=r"regex: Pattern is not a pattern's text.*re.compile gives is a response"):
+        tiny_guide.plan(response_format=guided.Regex(re.compile("a+")))  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match=r"type is not a plan; .*response_format="):
+        tiny_guide.chat("How many?", int)  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match=r"type is not a request that was read; .*response_format="):
+        tiny_guide.plan(int)  # type: ignore[arg-type]
+
+
+def test_a_format_whose_description_fills_the_context_says_so(tiny_guide: Guide) -> None:
+    names = [f"option {i}" for i in range(1000)]
+    with pytest.raises(ContextExceeded, match="fills the context.*describe=False leaves them out"):
+        tiny_guide.chat("Which?", response_format=names)
+    assert tiny_guide.chat("Which?", response_format=names, describe=False, temperature=0).parsed in names
 
 
 def test_positional_only_parameters_are_no_tool(tiny_guide: Guide) -> None:

@@ -574,3 +574,19 @@ def test_what_costs_far_more_than_is_left_is_not_begun(engine: Engine, extra: in
         row.extend([token])
         written += engine.token_bytes(token)
     assert written == b"[]"
+
+
+def test_a_path_that_fits_is_taken_although_canonical_tokens_are_more(demo_guide: Any) -> None:
+    """The critique `<` left 34 tokens for an end that has 34, its canonical ones 35: it was cut."""
+    plan, engine = demo_guide.plan(reasoning_effort="cot", response_format=["yes", "no"]), demo_guide.engine
+    text = "<think>\n<DRAFT>\na\n</DRAFT>\n<VERIFY>\nQ: a\nA: a\n</VERIFY>\n<CRITIQUE>\n<"
+    ids = engine.tokenize(text)
+    row = row_of(plan, engine, len(ids) + 34)
+    for token in ids:
+        assert not row.is_landing() or row.lands(token, row.landing.step_effort())
+        row.extend([token])
+    while not row.is_done:
+        assert row.is_landing()
+        row.extend([row.landing_token()])
+    assert row.state.is_stopped
+    assert row.state.num_tokens == len(ids) + 34

@@ -23,6 +23,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "low effort": {"reasoning_effort": "low"},
     "thinking, a tool may be called": {"thinking": True, "tools": [_TOOL]},
     "structured effort of several parts": {"reasoning_effort": "high", "reasoning_preset": "structured"},
+    "chain of thought, of more parts": {"reasoning_effort": "chain_of_thought"},
     "structured effort, a tool may be called": {"reasoning_effort": "low", "reasoning_preset": "structured",
                                                 "tools": [_TOOL]},
 }  # fmt: skip
@@ -30,8 +31,12 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_reasoning_before_text_has_a_small_least(engine: Engine, demo_guide: Any, request_: str) -> None:
-    """No end was found in seconds: nothing but the region shows that reasoning ends where its markers are text."""
-    assert demo_guide.check(demo_guide.plan(**REQUESTS[request_])).min_tokens <= (70 if "parts" in request_ else 12)
+    """No end was found in seconds: nothing but the region shows that reasoning ends where its markers are text.
+
+    Of a chain of thought one was found whose question went on to its last character, 130 tokens.
+    """
+    most = 85 if "more parts" in request_ else 70 if "parts" in request_ else 12
+    assert demo_guide.check(demo_guide.plan(**REQUESTS[request_])).min_tokens <= most
     assert min_tokens(plan_of(engine, **REQUESTS[request_]), engine) <= (160 if "parts" in request_ else 30)
 
 

@@ -270,8 +270,9 @@ def test_rollback_across_an_end_and_past_the_beginning(engine: Engine) -> None:
     state.rollback(1)
     assert not state.is_stopped
     assert state.is_accepting
-    with pytest.raises(GuidanceError, match="cannot undo 99"):
-        state.rollback(99)
+    for wrong in (99, -1):
+        with pytest.raises(GuidanceError, match=f"cannot undo {wrong} tokens; expected 0 to"):
+            state.rollback(wrong)
 
 
 # -- forced tokens

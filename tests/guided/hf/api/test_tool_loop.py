@@ -310,6 +310,13 @@ def test_a_wrong_number_of_retries_is_refused(tiny_guide: Any, retries: Any) -> 
 # -- a model
 
 
+@pytest.mark.parametrize("tools", [None, []])
+def test_a_run_without_tools_is_one_answer(tiny_guide: Any, tools: Any) -> None:
+    run = tiny_guide.run("Is it so?", tools=tools, response_format=["yes", "no"], temperature=0)
+    assert run.message.parsed in ("yes", "no")
+    assert [message["role"] for message in run.messages] == ["user", "assistant"]
+
+
 def test_a_guide_runs_its_tools(tiny_guide: Any) -> None:
     seen: list[Any] = []
 
