@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -23,7 +24,7 @@ from guided.output.message import Message, Usage
 from guided.output.message_builder import MessageBuilder
 from guided.output.parser import ContentDelta, OutputParser, UnfinishedMarkup
 from guided.rows.answer import RowAnswer, read_answer
-from tests.guided.output.test_parser import TOOLS, plan_of, tokens_of, without_ids
+from tests.guided.output.test_parser import TOOLS, plan_of, tokens_of
 from tests.judges.plans import END
 from tests.made_up.call_templates import DELIMITED, JSON_VALUES, NUMBERED, SPELLED, TYPED
 from tests.made_up.wire_forms import FORMS
@@ -45,13 +46,13 @@ MADE_UP = {
 def read(
     plan: Plan, engine: Engine, ids: Sequence[int], entry: str, splits: Sequence[int] = (), *, ended: bool = False
 ) -> Message:
-    parser = OutputParser(plan, engine, entry=entry)
-    builder, at = MessageBuilder(plan), 0
-    for split in [*splits, len(ids)]:
-        builder.add(parser.feed(ids[at:split]))
-        at = split
-    builder.add(parser.finish(is_cut=not ended))
-    return without_ids(builder.message(ended=ended, usage=Usage(), guidance=Guidance()))
+    parser, builder, at = OutputParser(plan, engine, entry=entry), MessageBuilder(plan), 0
+    with patch.object(OutputParser, "_new_id", lambda _, name, index: f"call_{index}"):
+        for split in [*splits, len(ids)]:
+            builder.add(parser.feed(ids[at:split]))
+            at = split
+        builder.add(parser.finish(is_cut=not ended))
+    return builder.message(ended=ended, usage=Usage(), guidance=Guidance())
 
 
 #: Of the prefixes one in this many is read: few in the default run, all in the slow one.
