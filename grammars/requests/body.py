@@ -34,7 +34,8 @@ def parse_body(data: bytes) -> dict[str, Any]:
         raise RequestError(f"{type(body).__name__} is not an object", place="body", expected="a JSON object")
     check_shape(body)
     try:
-        json.dumps(body, ensure_ascii=False).encode()
+        if b"\\u" in data:  # an escape alone can be half of a surrogate pair
+            json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise RequestError("it holds a lone surrogate", place="body", expected="Unicode text") from None
     return body

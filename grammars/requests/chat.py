@@ -58,10 +58,10 @@ def read_chat(body: Mapping[str, Any], *, trusted: bool = False, ignore_unknown:
     if isinstance(messages, str):
         raise RequestError("str is not a list", place="messages", expected="a list of messages")
     line = _VERBOSITY.get(request.verbosity, "")
-    return ChatRequest(request, _with_line(messages, line), read_delivery(request))
+    return ChatRequest(request, _with_line(messages, line), read_delivery(request, ignore_unknown=ignore_unknown))
 
 
-def read_delivery(request: Request) -> Delivery:
+def read_delivery(request: Request, *, ignore_unknown: bool = False) -> Delivery:
     """Return how the answer to a request of any endpoint is sent; raises `RequestError` naming the key at fault."""
     given = request.prompt
     model, options = given.get("model"), given.get("stream_options", {})
@@ -69,7 +69,8 @@ def read_delivery(request: Request) -> Delivery:
         raise RequestError(f"{type(model).__name__} is not a name", place="model", expected="a text")
     if not isinstance(options, Mapping):
         raise RequestError(f"{type(options).__name__} is not an object", place="stream_options", expected="an object")
-    if unknown := [key for key in options if key not in _STREAM_OPTIONS]:
+    unknown = [key for key in options if key not in _STREAM_OPTIONS]
+    if unknown and not ignore_unknown:
         known = " or ".join(_STREAM_OPTIONS)
         raise RequestError(f"unknown key {shown(unknown[0])}", place="stream_options", expected=known)
     switches = {key: given.get(key) for key in ("stream", "include_usage")}

@@ -265,8 +265,8 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, Any]:
         raise RequestError("top_logprobs without logprobs", place="top_logprobs", expected="logprobs: true as well")
     if logprobs is True:
         out["logprobs"] = top or 0
-    elif logprobs is not None and logprobs is not False:
-        out["logprobs"] = logprobs  # the older completions take the number itself
+    elif logprobs or (logprobs == 0 and logprobs is not False and "prompt" in body):
+        out["logprobs"] = logprobs  # the older completions take the number itself, and 0 is one
     bias = body.get("logit_bias")
     if bias is not None:
         try:

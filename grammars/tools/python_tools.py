@@ -137,8 +137,8 @@ def _stand_in(function: Callable[..., Any], *, without_defaults: bool = False) -
     signature = inspect.signature(function)
     place = f"tools.{getattr(function, '__name__', '')}"
     parameters = []
-    for parameter in signature.parameters.values():
-        if parameter.name in ("self", "cls"):
+    for i, parameter in enumerate(signature.parameters.values()):
+        if i == 0 and parameter.name in ("self", "cls"):
             raise ToolError("a method without its object", place=place, hint="pass the method of an object")
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
             star = "*" if parameter.kind is parameter.VAR_POSITIONAL else ""

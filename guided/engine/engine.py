@@ -10,7 +10,7 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -246,14 +246,21 @@ def _words(error: str) -> str:
 
 def _on_a_large_stack(make: Callable[[], Any]) -> Any:
     """Call ``make`` on a thread whose stack holds deep chains of rules; return its result, or raise what it raises."""
-    with ThreadPoolExecutor(1, thread_name_prefix="guided-compile") as pool:
-        with _stack_lock:
-            before = threading.stack_size(STACK_BYTES)
-            try:
-                made = pool.submit(make)  # starts the thread
-            finally:
-                threading.stack_size(before)
-        return made.result()
+    made: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            made.set_result(make())
+        except BaseException as error:
+            made.set_exception(error)
+
+    with _stack_lock:
+        before = threading.stack_size(STACK_BYTES)
+        try:
+            threading.Thread(target=run, name="guided-compile").start()
+        finally:
+            threading.stack_size(before)
+    return made.result()
 
 
 def check_matcher(matcher: Any, what: str) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from guided.hf.loop.generation import Generation
 from guided.serve.refusals import Unavailable
 
-__all__ = ["EngineJob", "EngineThread", "JobLoop", "Waiting"]
+__all__ = ["MOST_RESTARTS", "EngineJob", "EngineThread", "JobLoop", "Waiting"]
 
 log = logging.getLogger("guided.serve")
 

@@ -64,7 +64,9 @@ def run_server(
     try:
         Uvicorn(config, service).run()
     except SystemExit:  # with a code that means something else to the command line
-        raise RequestError(f"cannot listen on port {port} of {host}", place="--port", hint="the log says why") from None
+        raise RequestError(
+            f"cannot listen on port {port} of {host}", place="--host, --port", hint="the log says why"
+        ) from None
     if service.failed is not None:
         raise service.failed
 

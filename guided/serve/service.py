@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from grammars.limits.deadline import use_time_limits
 from guided.hf.guide import Guide
 from guided.hf.loop.sampling import context_size
-from guided.serve.engine import EngineThread
+from guided.serve.engine import MOST_RESTARTS, EngineThread
 from guided.serve.loops import make_loop
 from guided.serve.metrics import Metrics
 from guided.serve.observing.records import Records
@@ -89,7 +89,7 @@ class Service:
             self._engine = EngineThread(
                 partial(make_loop, guide, self.settings), max_wait_s=self.settings.max_wait_s, on_fault=self._on_fault
             )
-            self._engine.call(lambda: None).result()  # its loop is made, for which the model's forwards are measured
+            _wait_for_loop(self._engine)
             self._guide = guide
         except BaseException as error:
             self.failed = error
@@ -222,6 +222,18 @@ class Service:
             self._composers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         gc.unfreeze()
+
+
+def _wait_for_loop(engine: EngineThread) -> None:
+    """Wait until its loop is made, for which the model's forwards are measured; raise what ended the engine."""
+    failed: Unavailable | None = None
+    for _ in range(MOST_RESTARTS + 1):  # it begins anew as often
+        try:
+            return engine.call(lambda: None).result()
+        except Unavailable as error:
+            failed = error
+    assert failed is not None
+    raise engine.error or failed
 
 
 def _loaded(part: T | None) -> T:

@@ -278,15 +278,21 @@ class GuidanceState:
 
         More liberal than the masks where bytes are forced: other splits of the same text count as well.
         """
+        ids, size = [*map(int, tokens)], self.engine.vocab_size
+        is_text = all(0 <= token < size and token not in self._by_end for token in ids)
+        if is_text and self._watch is None and not self.is_stopped:
+            num_accepted = self._ask(lambda: int(self._matcher.current.validate_tokens(ids)))
+            if num_accepted == len(ids):  # else it may have rejected what its mask allows
+                return num_accepted
         twin = self.fork()
-        for i, token in enumerate(tokens):
+        for i, token in enumerate(ids):
             if twin.is_stopped:
                 return i
             try:
-                twin._commit(int(token))
+                twin._commit(token)
             except GuidanceError:
                 return i
-        return len(tokens)
+        return len(ids)
 
     def ff_tokens(self) -> list[int]:
         """Return the tokens that must come next, whatever is sampled; does not advance.

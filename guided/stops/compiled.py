@@ -2,8 +2,7 @@
 
 All stop strings of a request are one Aho-Corasick automaton over bytes (`guided.tracking.aho_corasick`), and its
 pattern is searched character by character (`guided.stops.incremental_regex`), so a stop is found however the tokens
-split it.
-`guided.stops.scope` says which bytes of a token count.
+split it.  `guided.stops.scope` says which bytes of a token count.
 """
 
 from __future__ import annotations

@@ -178,7 +178,8 @@ class LexerWalk:
         lexeme, after = self._lexeme(begun), self._begin(begun.followers)
         if not isinstance(lexeme, KnownLexeme) or begun.left == EPS:
             return False
-        if not after or (begun.left.op == "cat" and begun.left.args[-1] == CLOSE):
+        is_last = not after and not (lexeme.is_lazy and len(group) > 1)
+        if is_last or (begun.left.op == "cat" and begun.left.args[-1] == CLOSE):
             return True
         first = chars(move[:2] for next_lexeme in after for move in _moves(next_lexeme.left)).args
         is_word = begun.left.op == "words" and len(begun.left.args) == 1
@@ -194,16 +195,20 @@ class LexerWalk:
         followers = reduce(or_, (lexeme.followers for lexeme in ended))
         for other in group:
             is_other = other.left != EPS or other.followers & ~followers
-            if other not in ended and is_other and self._has_text(other.left):
-                self.cut[self._shown(ended[0]), self._shown(other)] = None
+            pair = self._shown(ended[0]), self._shown(other)
+            if other not in ended and is_other and pair not in self.cut and self._has_text(other.left):
+                self.cut[pair] = None
 
     def _has_text(self, term: Regular) -> bool:
-        reached = [term]
-        for left in reached:  # which it extends
+        """Whether some text is in the language."""
+        waiting, reached = [term], {term}
+        for left in waiting:  # which it extends
             self._work.spend(left.size)
             if left.nullable:
                 return True
-            reached += dict.fromkeys(after for _, _, after in _moves(left) if after not in reached)
+            new = dict.fromkeys(after for _, _, after in _moves(left) if after not in reached)
+            waiting += new
+            reached.update(new)
         return False
 
     def _read_as_the_lexer(self, group: _Group) -> Iterator[tuple[_Group, _Begun | None, LostText | None]]:

@@ -303,7 +303,7 @@ def _bounds(token: Token) -> tuple[int, int | None]:
         least = _count(low, token)
         most = (_count(high, token) if high.strip() else -1) if comma else least
     if most != -1 and most < least:
-        raise refused(f"a repeat from {least} to {most} times", token, "the second number is the larger one")
+        raise refused(f"a repeat from {least} to {most} times", token, "write the smaller number first")
     return least, None if most == -1 else most
 
 

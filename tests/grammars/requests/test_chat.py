@@ -23,6 +23,18 @@ def test_what_is_about_the_answer_is_read_as_in_any_body() -> None:
     assert read_chat({"messages": CHAT}).delivery == Delivery(None, False, False)
 
 
+def test_options_of_a_stream_that_are_unknown_can_be_ignored() -> None:
+    body = {"messages": CHAT, "stream_options": {"include_usage": True, "new": 1}}
+    assert read_chat(body, ignore_unknown=True).delivery == Delivery(None, False, True)
+    with pytest.raises(RequestError, match="unknown key 'new'"):
+        read_chat(body)
+
+
+def test_no_log_probabilities_are_asked_for_by_zero_in_a_chat() -> None:
+    assert "logprobs" not in read_chat({"messages": CHAT, "logprobs": 0}).request.sampling
+    assert read_request({"prompt": "Hi", "logprobs": 0}).sampling["logprobs"] == 0
+
+
 @pytest.mark.parametrize("first", [[], [{"role": "system", "content": "Be kind."}]])
 def test_a_verbosity_is_a_line_of_the_system_message(first: list[Any]) -> None:
     system, *rest = read_chat({"messages": [*first, *CHAT], "verbosity": "low"}).messages

@@ -251,12 +251,15 @@ def test_T1_a_function_that_cannot_be_called_by_name_is_refused():
 
     def spread(*cities: str): ...
 
+    def train(text: str, cls: str): ...
+
     def odd(thing: object()): ...  # type: ignore[valid-type]
 
     with pytest.raises(ToolError, match=r"tools.spread: \*cities cannot be passed by name"):
         normal_tools([spread])
     with pytest.raises(ToolError, match="tools.order: a method without its object .pass the method of an object"):
         normal_tools([Shop.order])
+    assert "cls" in normal_tools([train])[0].parameters["properties"]
     with pytest.raises(ToolError, match="tools.odd: no JSON schema for the arguments"):
         normal_tools([odd])
 

@@ -12,16 +12,17 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
 import pytest
 
 from guided.serve.app import create_app
-from guided.serve.engine import MOST_RESTARTS, Waiting
+from guided.serve.engine import MOST_RESTARTS, EngineThread, Waiting
 from guided.serve.loops import make_loop
 from guided.serve.server import run_server
-from guided.serve.service import Service
+from guided.serve.service import Service, _wait_for_loop
 from guided.serve.settings import Settings
 from guided.state.state import GuidanceState
 from special_tokens.errors import RequestError
@@ -311,3 +312,26 @@ os.kill(os.getpid(), signal.SIGKILL)
     file = Path(server.stdout.strip())
     assert file.suffix == ".vocabulary"
     wait_until(lambda: not file.exists())
+
+
+@pytest.mark.parametrize(("failures", "is_ready"), [(1, True), (MOST_RESTARTS + 1, False)])
+def test_a_loop_that_fails_at_first_is_waited_for(failures: int, is_ready: bool) -> None:
+    errors = [RuntimeError(f"no memory, {i}") for i in range(failures)]
+    ended = threading.Event()
+
+    def make_loop() -> Any:
+        if errors:
+            raise errors.pop()
+        return SimpleNamespace(step=lambda: (), fits=lambda _: True, num_rows=0, close=lambda: None)
+
+    engine = EngineThread(make_loop, on_fault=lambda _, goes_on: None if goes_on else ended.set())
+    try:
+        if is_ready:
+            _wait_for_loop(engine)
+            assert engine.loop is not None
+        else:
+            with pytest.raises(RuntimeError, match="no memory, 0"):
+                _wait_for_loop(engine)
+            assert ended.wait(10.0)
+    finally:
+        engine.close()

@@ -404,6 +404,14 @@ def test_validate_counts_the_tokens_that_could_follow(engine: Engine) -> None:
     assert list(state.tokens) == []
 
 
+def test_a_draft_that_the_engine_accepts_is_validated_without_a_copy(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = state_of(engine, response_format=Choice(["yes"]))
+    monkeypatch.setattr(GuidanceState, "fork", None)
+    assert state.validate(engine.tokenize("yes")) == len(engine.tokenize("yes"))
+
+
 def test_an_engine_error_in_mid_generation_is_raised_and_never_looks_like_an_end(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

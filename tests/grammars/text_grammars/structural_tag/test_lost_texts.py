@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from grammars.text_grammars.lark.lost_texts import LexerWalk
 from grammars.values.constraints import StructuralTag
 from grammars.values.format import Format
 from grammars.values.report import ReportRow
@@ -233,6 +234,7 @@ NUMBER = _json({"type": "number"})
 _ANSWER = {"type": "sequence", "elements": [_const("Answer: "), NUMBER, _const(".")]}
 _TEXT_THEN_TAG = {"type": "sequence", "elements": [{"type": "any_text"}, TAG]}
 _TEXT_THEN_END = {"type": "sequence", "elements": [{"type": "any_text"}, _const("END")]}
+_TEXT_THEN_ENDED = {"type": "sequence", "elements": [{"type": "any_text"}, _const("ENDED")]}
 
 
 def _calls(*triggers: str, **more: Any) -> dict[str, Any]:
@@ -290,6 +292,7 @@ def test_text_next_to_a_number_that_it_leaves_is_refused(byte_engine: Engine) ->
         ("or", [_TEXT_THEN_TAG, TAG | {"begin": "<b>"}], "<b>{}</a>", "goes on with any text"),
         ("or", [_TEXT_THEN_TAG, _TEXT_THEN_END], "<a>END", "any text ends"),
         ("or", [_TEXT_THEN_END, {"type": "any_text"}], "END.", "any text ends"),
+        ("or", [_TEXT_THEN_END, _TEXT_THEN_ENDED], "ENDED", "any text ends"),
     ],
     ids=[
         "thoughts",
@@ -301,12 +304,23 @@ def test_text_next_to_a_number_that_it_leaves_is_refused(byte_engine: Engine) ->
         "another tag",
         "two ends",
         "text or its end",
+        "an end that begins another",
     ],
 )
 def test_what_free_text_takes_has_a_row(byte_engine: Engine, kind: str, elements: Any, lost: str, reason: str) -> None:
     plan = _plan(byte_engine, kind, *elements)
     assert any(reason in row.reason for row in plan.response.report.rows)
     assert not accepts(plan, byte_engine, lost + END) or reason == "beyond ASCII"
+
+
+def test_what_free_text_takes_of_a_long_pattern_is_asked_once(
+    byte_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    has_text = LexerWalk._has_text
+    monkeypatch.setattr(LexerWalk, "_has_text", lambda walk, term: asked.append(term) or has_text(walk, term))
+    _plan(byte_engine, "or", _TEXT_THEN_END, _regex("[A-Z]{40}x"))
+    assert 1 <= len(asked) <= 4
 
 
 def _dispatch(content: Any, *, loop: bool) -> dict[str, Any]:
