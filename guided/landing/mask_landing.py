@@ -89,6 +89,8 @@ class MaskLanding(LandingControl):
 
     def narrowed(self, state: GuidanceState, mask: TokenMask) -> TokenMask:
         """Return the mask of the state's position without the tokens after which no end within the budget is known."""
+        if self.marks.begun is not None:
+            self.marks = self.marks.before(state.num_tokens)  # those of drafts that were rejected go
         if mask.forced is not None or state.is_stopped:
             return mask
         near = self._near

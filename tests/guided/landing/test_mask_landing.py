@@ -292,6 +292,22 @@ def test_drafts_that_are_accepted_have_landed_like_other_tokens(engine: Engine) 
     assert row.report().marks.begun is not None
 
 
+def test_drafts_that_are_rejected_leave_no_mark(engine: Engine) -> None:
+    plan = plan_of(engine, response_format=STRINGS, thinking=False)
+    judge, row = row_of(plan, engine, 40), row_of(plan, engine, 40)
+    tokens = wanted(judge, whole(plan, engine, '"' + "a b " * 40))
+    begun = judge.report().marks.begun
+    assert begun is not None
+    row.extend(tokens[: begun - 4])
+    for token in tokens[begun - 4 : begun + 1]:
+        row.token_mask()
+        row.extend([token])
+    assert row.report().marks.begun == begun
+    row.rollback(5)
+    row.token_mask()  # the model takes another token in place of the first draft
+    assert row.report().marks.begun is None
+
+
 def test_one_of_many_values_is_the_models_own(engine: Engine) -> None:
     """More values than the shortest few begin with tokens of their own."""
     values = [letter * 2 for letter in "abcdefghijklmnopqrstuvwxyz"]
