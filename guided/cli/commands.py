@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import guided
+from grammars.requests.body import check_roles
 from guided.cli.consoles import err, out, say, show_error, waiting
 from guided.cli.inputs import expand_path, read_text, resolve_model
 from guided.cli.options import AsJson, Asked, Model, request_options, sampling_options, stop_options, takes
@@ -129,6 +130,7 @@ def _chat(prompt: str | None, system: str | None, asked: Asked) -> list[Any]:
         if prompt is None:
             raise RequestError("there is no prompt", place="prompt", expected="text, - or a request with messages")
         given = [{"role": "user", "content": read_text(prompt, "prompt") if prompt == "-" else prompt}]
+    check_roles(given)
     return [{"role": "system", "content": system}, *given] if system else given
 
 

@@ -13,6 +13,7 @@ from grammars.compose.compose import Parts, compose
 from grammars.json_schema.build import Policy, ReportRow, SchemaReport
 from grammars.limits.deadline import deadline
 from grammars.plan.plan import Plan
+from grammars.requests.chat import read_delivery
 from grammars.requests.read import Request, read_request
 from grammars.values.format import Format
 from guided.engine.engine import Engine
@@ -121,6 +122,7 @@ def check_request(
 ) -> CheckedRequest:
     """Read, compose and (with an engine) compile a whole request; raises `RequestError` if it is refused."""
     request = read_request(body, trusted=trusted, ignore_unknown=ignore_unknown)
+    read_delivery(request, ignore_unknown=ignore_unknown)
     with deadline():  # one for all of it
         return _checked(request, tokens, format, engine)
 

@@ -246,6 +246,8 @@ def test_tokens_says_of_each_part_how_it_is_known(run: Any, tmp_path: Path) -> N
         (["plan", "--schema", "{}", "--trusted"], "nothing to act on where: --trusted expected: --lark"),
         (["generate", "x", "--request", "{}", "--effort", "low"], "with options for reasoning_effort"),
         (["generate", "x", "--request", '{"messages": [{}]}'], "a prompt together with a request that has messages"),
+        (["generate", "--request", '{"messages": [{"role": "usr", "content": "Hi"}]}'], "'usr' is not a role"),
+        (["check", "--request", '{"stream_options": {"usage": true}}'], "unknown key 'usage'"),
         (["generate", "x", "--request", "[]"], "the request is not an object"),
         (["generate", "x", "--request", '{"max_tokens": 5}', "-n", "3"], "--max-tokens together with a request"),
         (["generate", "x", "--trace", "no/such/folder/t.html"], "there is no folder 'no/such/folder'"),
