@@ -256,6 +256,7 @@ def search(
             if at > too_long:  # what is asked for after a longer rest must be shorter
                 too_long = at
                 yield node.result(tried, known_path.symbols[at:])
+                least = max(least, effort.left - _EXTRA_PLACES)
         children = tree.children(node, mask, effort)
         if any(candidate.settles for candidate, _ in children):
             heap = [item for item in heap if item[3].place.scan is None]  # another tag, say

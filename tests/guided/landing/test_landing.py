@@ -22,8 +22,10 @@ from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
+from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMask, ByteTwin
 from guided.landing.effort import Effort
+from guided.landing.finder import PathFinder
 from guided.landing.landing import LandingSearch
 from guided.landing.path import EndPath, remaining_from
 from guided.rows.answer import read_answer
@@ -335,6 +337,27 @@ def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
     assert remaining_from(refusing, search.follow(state)[1], places, EndPath(tuple(b"[" * 3_000)), effort) == -1
     assert 45 < effort.left < 50
     assert 100 < len(looks) < 500
+
+
+@pytest.mark.parametrize("begun", ['{"name": "Jumbo", "sizes": [1', '{"name": "Jumbo", "sizes": [1,'])
+def test_after_a_first_end_few_more_places_are_tried(engine: Engine, begun: str) -> None:
+    least = {"type": "integer", "minimum": 0}
+    members = {"name": {"type": "string"}, "sizes": {"type": "array", "prefixItems": [{}, {}], "minItems": 2},
+               "least": least, "most": least, "id": least,
+               "floors": {"type": "array", "items": least, "minItems": 1}}  # fmt: skip
+    schema = {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
+    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
+    state, search, effort = GuidanceState(plan, engine), LandingSearch(plan, engine), Effort(60.0, 1_000)
+    state.commit(engine.tokenize(begun))
+    cursor = PathFinder(search, Classes()).cursor(state)
+    assert cursor is not None
+    tree = search.tree(state, cursor.matcher, cursor.place, Classes())
+    known_path = EndPath(tuple(b', ""], "least": 1, "most": 1, "id": 1, "floors": [1]}'))
+    for ends in search.ends(tree, effort, known_path, 1):
+        next(ends)
+        first = effort.left
+        assert all(end is None or search.matcher().feed([*begun.encode(), *end.symbols]) for end in ends)
+        assert first - effort.left < 50
 
 
 #: Blocks that only a keyword closes, where names of the same letters may be written.
