@@ -7,9 +7,8 @@
 Schemas are those of the shared data (``../shared`` or GUIDED_SHARED), as are regexes (patterns in the schemas) and
 choices (lists of texts); next to them are Lark grammars made from the seed, every call syntax, and all levels of both
 presets of effort.  Other vocabularies than the embedded model's are those of `make tokenizers`.  *start*: CPU time of
-one search with all of its preferences from the beginning, compiled grammars kept; *quick*: with its first preference
-alone, as a step of a loop takes it.  *places*: the quick search after random allowed tokens.
-Every landing is checked by the masks.
+one search from the beginning, compiled grammars kept; *places*: after random allowed tokens.  Every landing is checked
+by the masks.
 """
 
 from __future__ import annotations
@@ -56,7 +55,6 @@ class SearchTimes:
     plans: int = 0
     found: int = 0
     start: list[float] = field(default_factory=list)
-    quick: list[float] = field(default_factory=list)
     places: list[float] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
 
@@ -164,14 +162,11 @@ def measure(row: SearchTimes, name: str, plan: Plan, engine: Engine, chance: ran
     except GuidedError as error:
         row.lost.append(f"{name}: {error}")
         return
-    search.shortest_end(state, preferences=1)  # compiles and derives what is kept
+    search.shortest_end(state)  # compiles and derives what is kept
     gc.freeze()  # the benchmark's own data is not walked by the garbage collector in a search
     begun = time.thread_time()
     landing = search.shortest_end(state)
     row.start.append(1e3 * (time.thread_time() - begun))
-    begun = time.thread_time()
-    search.shortest_end(state, preferences=1)
-    row.quick.append(1e3 * (time.thread_time() - begun))
     if landing.tokens is None:
         row.lost.append(f"{name}: {landing.reason}")
     else:
@@ -180,7 +175,7 @@ def measure(row: SearchTimes, name: str, plan: Plan, engine: Engine, chance: ran
     for steps in (3, 12, 40):
         here = strayed(plan, engine, chance, steps)
         begun = time.thread_time()
-        landing = search.shortest_end(here, preferences=1)
+        landing = search.shortest_end(here)
         row.places.append(1e3 * (time.thread_time() - begun))
         if landing.tokens is None:
             row.lost.append(f"{name}, after {here.num_tokens} tokens: {landing.reason}")
@@ -217,10 +212,8 @@ def main() -> int:
     rows: dict[str, SearchTimes] = {}
     for kind, name, plan in plans(engine, options.schemas, chance):
         measure(rows.setdefault(kind, SearchTimes()), name, plan, engine, chance)
-    head = ("plans", "number", "found", "start ms, p50 / p99", "quick ms", "places ms")
-    body = [
-        (kind, row.plans, row.found, *map(_quantiles, (row.start, row.quick, row.places))) for kind, row in rows.items()
-    ]
+    head = ("plans", "number", "found", "start ms, p50 / p99", "places ms")
+    body = [(kind, row.plans, row.found, *map(_quantiles, (row.start, row.places))) for kind, row in rows.items()]
     print(table(head, body))
     for row in rows.values():
         for line in row.lost:

@@ -42,4 +42,4 @@ class Effort:
     @property
     def end(self) -> str:
         """Return why a search ends, in words."""
-        return "as many as it may try" if self.left <= 0 else "when its processor time was used up"
+        return "when its processor time was used up" if time.thread_time() > self._until else "as many as it may try"

@@ -11,7 +11,7 @@ from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMatcher
 from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch, canonical_tokens, write
-from guided.landing.path import NOTHING, EndPath, remaining_from
+from guided.landing.path import EndPath, remaining_from
 from guided.state.state import GuidanceState
 from guided.tracking.places import AnswerPlace, PlaceMap
 from special_tokens.errors import GuidanceError
@@ -26,7 +26,6 @@ _CONTINUATIONS = tuple(tuple(data) for data in (b"\x80", b"\x80\x80", b"\x80\x80
 #: A number may have no more digits, or its exponent none that make it larger.
 _DIGITS, _NUMBER = frozenset(b"0123456789"), frozenset(NUMBER_BYTES)
 _MAX_EXCESS = 16  # tokens of a path above the limit, up to which another search is tried
-_MAX_EXCESS_OF_ENDS = 3  # the same, up to which other ends of one search are tried
 
 
 class Cursor(NamedTuple):
@@ -150,22 +149,17 @@ class PathFinder:
             return FoundPath(path)
         tree, is_found, num_far = self._search.tree(state, matcher, place, self._classes), False, 0
         # ``num_far`` counts the searches, one for each preference, to which all that was left costs too much.
-        for ends in self._search.ends(tree, effort, known_path, at):
-            end: EndPath | None = NOTHING
-            for end in ends:
-                if end is None:
-                    break
-                is_found = True
-                path = _fitting(state, end, most, effort, lead)
-                if path is not None and not places.refuses(place, end.symbols):
-                    return FoundPath(path)
-                repeated = repeated or _begun(state, path, most)
-                missing = len(canonical_tokens(state.engine, (*lead, *end.symbols))) - most
-                if missing > _MAX_EXCESS:
-                    return FoundPath(repeated)
-                if missing > _MAX_EXCESS_OF_ENDS:
-                    break
-            num_far += end is None
+        for end in self._search.ends(tree, effort, known_path, at):
+            if end.symbols is None:
+                num_far += end.is_far
+                continue
+            is_found = True
+            path = _fitting(state, EndPath(end.symbols), most, effort, lead)
+            if path is not None and not places.refuses(place, end.symbols):
+                return FoundPath(path)
+            repeated = repeated or _begun(state, path, most)
+            if len(canonical_tokens(state.engine, (*lead, *end.symbols))) > most + _MAX_EXCESS:
+                return FoundPath(repeated)
         return FoundPath(repeated, repeated is not None or is_found or num_far > 1)
 
 

@@ -34,10 +34,8 @@ _PREFERENCES = (
     Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), by_tokens=True),
     Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
-_PLACES_FACTOR = 3  # other searches try this many times the places of the one that found an end,
-_MIN_PLACES = 100  # and at least this many
-#: Places of each other search near the budget, in addition to those of the first one.
-_EXTRA_PLACES = 20
+#: Places of each other search, in addition to those of the first one: near the budget, and for the shortest end.
+_EXTRA_PLACES, _PLACES_BESIDES = 20, 100
 #: The last tokens before a search, in which the end of a text may already have begun.
 _LAST_TOKENS = 32
 #: Texts whose tokens are kept.
@@ -67,17 +65,11 @@ class LandingSearch:
         self._candidates = Candidates(plan, self._markers)
 
     def shortest_end(
-        self,
-        state: GuidanceState,
-        *,
-        effort: Effort | None = None,
-        preferences: int = len(_PREFERENCES),
-        classes: Classes | None = None,
+        self, state: GuidanceState, *, effort: Effort | None = None, classes: Classes | None = None
     ) -> Landing:
         """Return the fewest tokens found that end ``state``, each of them allowed by its masks.
 
-        ``preferences`` is the number of preferences tried; 1 is the quickest.  Nothing is raised: if no end is found,
-        or if the state refuses the end found, the reason says so.
+        Nothing is raised: if no end is found, or if the state refuses the end found, the reason says so.
         """
         effort = effort or Effort(time_limits().landing_cpu_s)
         try:
@@ -85,24 +77,21 @@ class LandingSearch:
         except GuidanceError as error:
             return Landing(None, str(error))
         known_path, places = self._known_path, self.places(state)
-        tree, most = self.tree(state, matcher, place, Classes() if classes is None else classes), effort.left
+        tree = self.tree(state, matcher, place, Classes() if classes is None else classes)
         best, best_rank, reason, tried = None, (True, 0, 0), "", 0
         at = remaining_from(matcher, place, places, known_path, effort)
-        known_ends = [SearchResult(tuple(known_path.symbols[at:]))] if at >= 0 else []
-        for preference in _PREFERENCES[:preferences]:
-            part = effort.part(min(most, effort.left // 2))
-            for end in chain(known_ends, search(tree, preference, part, known_path, at)):
-                tokens = None if end.symbols is None else write(state, end.symbols)
-                if end.symbols is None or tokens is None:
-                    reason = reason or end.reason or "the masks refuse the text that was found"
-                    continue
-                most = max(_MIN_PLACES, _PLACES_FACTOR * end.expansions)
-                part.left = min(part.left, most)
-                rank = (places.refuses(place, end.symbols), len(tokens), len(end.symbols))
-                if best is None or rank < best_rank:
-                    best, best_rank = tokens, rank
-            effort.left += part.left
-            tried += end.expansions
+        if at >= 0:
+            effort = effort.part(_PLACES_BESIDES)
+        known = [SearchResult(tuple(known_path.symbols[at:]))] if at >= 0 else []
+        for end in chain(known, self.ends(tree, effort, known_path, at, extra=_PLACES_BESIDES)):
+            tokens = None if end.symbols is None else write(state, end.symbols)
+            if end.symbols is None or tokens is None:
+                reason = reason or end.reason or "the masks refuse the text that was found"
+                tried += end.expansions if end.symbols is None else 0
+                continue
+            rank = (places.refuses(place, end.symbols), len(tokens), len(end.symbols))
+            if best is None or rank < best_rank:
+                best, best_rank = tokens, rank
         return Landing(best, "" if best is not None else reason, tried)
 
     def tree(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, classes: Classes) -> SearchTree:
@@ -120,22 +109,17 @@ class LandingSearch:
         return len(canonical_tokens(self._engine, symbols))
 
     def ends(
-        self, tree: SearchTree, effort: Effort, known_path: EndPath = NOTHING, too_long: int = -1
-    ) -> Iterator[Iterator[EndPath | None]]:
-        """Yield the paths that the search with each preference yields, see `search`, their tokens not known.
+        self, tree: SearchTree, effort: Effort, known_path: EndPath = NOTHING, too_long: int = -1, *, extra: float = 0.0
+    ) -> Iterator[SearchResult]:
+        """Yield what the searches with all preferences yield, see `search`.
 
-        None after them says that any other costs more than a text may.  The first search may take all of ``effort``,
-        each other one little more than that took.
+        The first search may take all of ``effort``, and each other one little more than that took; with ``extra`` the
+        first one half, and each other one so many places more.
         """
         before, used = effort.left, 0.0
         for i, preference in enumerate(_PREFERENCES):
-            least = effort.left - used - _EXTRA_PLACES if i else 0.0
-            ends = search(tree, preference, effort, known_path, too_long, least=least)
-            yield (
-                None if result.symbols is None else EndPath(result.symbols)
-                for result in ends
-                if result.symbols is not None or result.is_far
-            )
+            least = effort.left - used - (extra or _EXTRA_PLACES) if i else before / 2 * (extra > 0)
+            yield from search(tree, preference, effort, known_path, too_long, least=least)
             used = used if i else before - effort.left
 
     @cached_property

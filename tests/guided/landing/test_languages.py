@@ -244,6 +244,6 @@ def test_the_rest_of_one_of_many_rules_is_found_in_few_places(engine: Engine, nu
         matcher, effort = search.matcher(), Effort(cpu_s=60.0, places=50)
         matcher.feed([symbol for token in state.tokens for symbol in state.regions.symbols(token)])
         tree = search.tree(state, matcher, search.follow(state)[1], Classes())
-        path = next((path for ends in search.ends(tree, effort) for path in ends), None)
-        assert path is not None, effort.left
-        assert bytes(path.symbols) == expected
+        symbols = next(search.ends(tree, effort)).symbols
+        assert symbols is not None, effort.left
+        assert bytes(symbols) == expected

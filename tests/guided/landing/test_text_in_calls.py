@@ -137,4 +137,4 @@ def test_an_end_is_near_in_any_text(engine: Engine, name: str, seed: int) -> Non
             continue  # no text of a string
         effort = Effort(cpu_s=60.0, places=600)
         tree = search.tree(state, matcher, search.follow(state)[1], Classes())
-        assert next(search.ends(tree, effort), None) is not None, b"".join(map(engine.token_bytes, state.tokens))
+        assert next(search.ends(tree, effort)).symbols is not None, b"".join(map(engine.token_bytes, state.tokens))
