@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
 
 from grammars.plan.plan import End, Plan, RegionName, checked_plan
 from guided.bitmask import is_allowed
@@ -108,9 +110,15 @@ class GuidanceState:
         """Write the tokens allowed next into ``bitmask[row]``; does not advance.
 
         ``bitmask`` is int32 ``[rows, ceil(vocab_size / 32)]``, see `guided.bitmask`.  A stopped sequence allows
-        the end that stopped it.  Raises `MatcherFailed` or `LimitExceeded` rather than allowing only an end.
+        the end that stopped it.  Raises `MatcherFailed` or `LimitExceeded` rather than allowing only an end, and
+        `GuidanceError` for other memory.
         """
-        bitmask[row] = self.mask()
+        words = self.mask()
+        is_array = isinstance(bitmask, np.ndarray) and bitmask.dtype == words.dtype
+        if not is_array or bitmask[row:][:1].shape != (1, words.size):
+            expected, hint = f"an array int32 [rows, {words.size}]", "guided.bitmask.allocate_bitmask makes one"
+            raise GuidanceError(f"no mask fits into row {row}", place="bitmask", expected=expected, hint=hint)
+        bitmask[row] = words
 
     def mask(self) -> Words:
         """Return the tokens allowed next as one row of a bitmask; `fill_bitmask` writes a copy of it.
@@ -183,7 +191,8 @@ class GuidanceState:
         Raises `TokenRefused` for a token outside the grammar, which changes nothing, and `MatcherFailed` or
         `LimitExceeded` if the engine fails.
         """
-        for token in (tokens,) if isinstance(tokens, int) or getattr(tokens, "ndim", 1) == 0 else tokens:
+        ids: Any = (tokens,) if isinstance(tokens, int) or getattr(tokens, "ndim", 1) == 0 else tokens  # or of a tensor
+        for token in ids:
             self._commit(int(token))
 
     def _commit(self, token: int, *, is_checked: bool = False, has_recovered: bool = False) -> None:
