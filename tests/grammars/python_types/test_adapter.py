@@ -232,7 +232,7 @@ class Counted:
 
 
 def test_a_field_that_the_type_sets_itself_is_not_written(judge: Judge) -> None:
-    """What a model wrote there would be lost without a word."""
+    """The type would drop, without a word, what a model wrote there."""
     found = compiled(judge, Counted)
     assert found.accepts('{"count": 3}')
     assert not found.accepts('{"count": 3, "total": 7}')
