@@ -20,7 +20,7 @@ def scores_of(ids: Sequence[int]) -> np.ndarray:
     return np.random.default_rng(ids[-3:]).normal(size=(1, engine.vocab_size + 64)).astype(np.float32)
 
 
-class Running:
+class EngineRow:
     """One request.  ``written`` are the tokens that it has when it comes from another process."""
 
     def __init__(self, chat: str, data: bytes | None, max_tokens: int, written: Sequence[int] = ()) -> None:
@@ -88,23 +88,21 @@ plans = [guide.plan(response_format=person), guide.plan(response_format=["yes", 
 requests = [("Who is it?", guided.encode_plan(plan), 30) for plan in plans] + [("Hello.", None, 30)]
 single: dict[int, guided.Message] = {}
 for has_drafts in (False, True):
-    waiting, running, messages = list(enumerate(requests)), dict[int, Running](), dict[int, guided.Message]()
+    waiting, running, messages = list(enumerate(requests)), dict[int, EngineRow](), dict[int, guided.Message]()
     while waiting or running:
         if waiting:  # a request joins
             number, request = waiting.pop(0)
-            running[number] = Running(*request)
+            running[number] = EngineRow(*request)
         for number, one in list(running.items()):
             at = len(one.written)
-            one.step(
-                [*single[number].token_ids[at : at + 3], 0] if has_drafts else []
-            )  # a draft model that is often right
+            # A draft model that is often right.
+            one.step([*single[number].token_ids[at : at + 3], 0] if has_drafts else [])
             if has_drafts and at % 2:  # to another process: its plan and its tokens as bytes
-                one = running[number] = Running(*requests[number], one.written)
+                one = running[number] = EngineRow(*requests[number], one.written)
             if one.is_done:
                 messages[number] = running.pop(number).message()
     single = single or messages
 for number, message in sorted(messages.items()):
-    print(repr(message.content if number < 2 else "..."), message.finish_reason, message.landed, end=" ")
-    print(
-        "as in single steps:", (message.token_ids, message.landed) == (single[number].token_ids, single[number].landed)
-    )
+    other = single[number]
+    is_same = (message.token_ids, message.landed) == (other.token_ids, other.landed)
+    print(f"{message.content!r} {message.finish_reason}, landed {message.landed}, as in single steps: {is_same}")
