@@ -19,9 +19,10 @@ from grammars.values.report import SchemaReport
 from grammars.values.spelling import DEFAULT_SPELLING, Spelling
 from grammars.values.tool import Tool
 from grammars.values.watchers import CallStep, Watcher
-from special_tokens.errors import RequestError, shown
+from special_tokens.errors import PlanError, RequestError, shown
 
 __all__ = [
+    "ENTRIES",
     "SENTINELS",
     "Budget",
     "End",
@@ -36,6 +37,7 @@ __all__ = [
     "ResponsePlan",
     "RowPlan",
     "Stops",
+    "checked_plan",
 ]
 
 #: Private ids past the vocabulary that plans may use; the engine's tokenizer is built that much larger.  One of them, a
@@ -90,6 +92,10 @@ class Region:
     name: RegionName
     exits: tuple[Exit, ...] = ()
     quotes: tuple[QuoteSpan, ...] = ()
+
+
+#: The names of entries.
+ENTRIES = ("fresh", "inside", "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +232,16 @@ class Plan:
     anchors: tuple[tuple[str, int], ...] = ()  #: tags of calls, and the tokens that are written in their places
     python_type: Any = field(default=None, compare=False, repr=False, metadata={"local": True})
 
+    def __hash__(self) -> int:
+        return hash((self.fingerprint, self.grammar))  # schemas and tools in the other fields have no hash
+
     def entry(self, name: str) -> Entry:
-        """Return the entry called ``name``, or the first one where the plan has no such entry."""
+        """Return the entry called ``name``, or the first one where the plan has no such entry.
+
+        Raises `PlanError` for a name that no plan's entry has.
+        """
+        if name not in ENTRIES:
+            raise PlanError(f"{shown(name)} is unknown", place="entry", expected=" or ".join(ENTRIES))
         return next((entry for entry in self.entries if entry.name == name), self.entries[0])
 
     def engine_text(self, entry: str = "") -> str:
@@ -270,3 +284,10 @@ class Plan:
 
 #: What guides one row: a plan, stops alone (the row's logits stay as they are), or nothing.
 RowPlan: TypeAlias = Plan | Stops | None
+
+
+def checked_plan(plan: object, place: str = "plan") -> Plan:
+    """Return ``plan``; raise `PlanError` if it is of another type."""
+    if not isinstance(plan, Plan):
+        raise PlanError(f"{type(plan).__name__} is not a plan", place=place, expected="what guide.plan() gave")
+    return plan

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgpack
 
-from grammars.plan.plan import SENTINELS, Pieces, Plan
+from grammars.plan.plan import SENTINELS, Pieces, Plan, checked_plan
 from grammars.plan.records import Misfit, from_record, to_record, unpack_extension
 from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownVersion, shown
 
@@ -30,12 +30,12 @@ _BYTES = "what encode_plan returned"
 
 
 def encode_plan(plan: Plan) -> bytes:
-    """Return the plan as bytes; raises `PlanError` for a value in it that is not a JSON value (a set in a schema, say).
+    """Return the plan as bytes; raises `PlanError` for what is no plan or holds no JSON value (a set in a schema, say).
 
     ``plan.python_type`` is not sent: pass it to `decode_plan`.  Nor are the functions of tools.
     """
     try:
-        record = to_record(plan)
+        record = to_record(checked_plan(plan))
     except Misfit as error:
         raise PlanError(f"cannot be sent: {error}", place=error.place, expected="JSON values") from None
     return _envelope(msgpack.packb(record))

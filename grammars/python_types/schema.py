@@ -60,6 +60,10 @@ class PythonSchema(GenerateJsonSchema):
         """No title that only repeats the key: models read all of the schema."""
         return False
 
+    def field_is_present(self, field: Any) -> bool:
+        """No field that a dataclass sets itself: what is written there would be lost."""
+        return super().field_is_present(field) and field.get("init", True)
+
     def generate_inner(self, schema: Any) -> dict[str, Any]:
         function: Any = schema.get("function") if str(schema.get("type")).startswith("function-") else None
         name = getattr(function["function"], "__name__", "") if function else ""

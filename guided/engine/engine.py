@@ -31,7 +31,7 @@ from special_tokens.errors import (
     TokenizerError,
 )
 
-__all__ = ["SIMPLER", "CacheInfo", "Engine", "check_matcher", "compile_grammar", "grammar_bytes"]
+__all__ = ["SIMPLER", "CacheInfo", "Engine", "check_matcher", "checked_engine", "compile_grammar", "grammar_bytes"]
 
 _Derived = TypeVar("_Derived")
 
@@ -181,6 +181,13 @@ class Engine:
                     ids.setdefault(self.token_bytes(i), []).append(i)  # byte fallbacks write what others write, too
             self._ids = ids
         return [i for n in range(1, min(len(data), 64) + 1) for i in self._ids.get(data[:n], ())]
+
+
+def checked_engine(engine: object) -> Engine:
+    """Return ``engine``; raise `PlanError` if it is of another type."""
+    if not isinstance(engine, Engine):
+        raise PlanError(f"{type(engine).__name__} is not an engine", place="engine", expected="guide.engine")
+    return engine
 
 
 #: How the engine quotes the grammar that we wrote, and its places in it: not the client's.

@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 
 from grammars.compose.tool_section import with_text_after_calls
 from grammars.limits.bounded_cache import BoundedCache, CacheInfo
-from grammars.plan.plan import Plan, RowPlan
+from grammars.plan.plan import Plan, RowPlan, checked_plan
 from grammars.requests.read import Request
 from grammars.tool_calls.syntaxes.anchors import anchored
 from grammars.values.format import Format
@@ -25,7 +25,7 @@ from guided.hf.model.hub import check_reachable
 from guided.hf.model.tokenizer import facts_of, first_line, logits_widths
 from guided.hf.model.wire_format import format_of
 from guided.hf.options import OF_PLAN, AnswerOptions, PlanKeywords, options_of, with_options
-from guided.hf.planning import Planner, checked_plan
+from guided.hf.planning import Planner
 from guided.inspect.accepts import Acceptance, acceptance
 from guided.inspect.check import PlanCheck, check_plan
 from guided.output.message import Message

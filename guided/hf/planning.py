@@ -19,12 +19,12 @@ from guided.hf.model.tokenizer_context import TokenizerContext
 from guided.hf.model.tool_rendering import check_tools
 from guided.sampling import Sampling, check_bias
 from guided.stops.request import check_stops, stops_of
-from special_tokens.errors import PlanError, RequestError
+from special_tokens.errors import RequestError
 
 if TYPE_CHECKING:
     from guided.hf.model.context import ModelContext
 
-__all__ = ["Planner", "checked_plan", "checked_stops"]
+__all__ = ["Planner", "checked_stops"]
 
 log = logging.getLogger("guided")
 
@@ -74,13 +74,6 @@ class Planner(Generic[C]):
         for note in plan.notes:  # once: an equal request finds its plan in the cache
             log.warning("%s", note)
         return plan
-
-
-def checked_plan(plan: object, place: str) -> Plan:
-    """Return ``plan``; raise `PlanError` if it is of another type."""
-    if not isinstance(plan, Plan):
-        raise PlanError(f"{type(plan).__name__} is not a plan", place=place, expected="what guide.plan() gave")
-    return plan
 
 
 def checked_stops(stop: str | Sequence[str] | Stops | None, engine: Engine) -> Stops:

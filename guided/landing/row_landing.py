@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from grammars.limits.bounded_cache import BoundedCache
@@ -35,7 +36,6 @@ _MAX_PLACES = 16_000
 class _Start(NamedTuple):
     """The start of the rows of one plan and entry; ``reason`` says why there is no path, or that it has a repeat."""
 
-    plan: Plan
     path: PlanPath | None
     reason: str = ""
 
@@ -48,13 +48,14 @@ class _Starts:
         self._kept: BoundedCache[_Start] = BoundedCache(_MAX_CACHED_PLANS)
 
     def of(self, plan: Plan, entry: str) -> _Start:
-        start = self._kept.get((id(plan), entry))
+        plan = replace(plan, notes=(), max_tokens=None)  # which differ from call to call, and matter to no search
+        start = self._kept.get((plan, entry))
         if start is None:
             try:
                 start = _start(plan, self._engine, entry)
             except GuidanceError as error:
-                start = _Start(plan, None, str(error))
-            self._kept.put((id(plan), entry), start)  # it holds the plan, so the id stays its own
+                start = _Start(None, str(error))
+            self._kept.put((plan, entry), start)
         return start
 
 
@@ -64,7 +65,7 @@ def _start(plan: Plan, engine: Engine, entry: str) -> _Start:
     classes, effort = Classes(), Effort(time_limits().landing_cpu_s, _MAX_PLACES)
     tokens, reason, _ = search.shortest_end(state, effort=effort, classes=classes)
     if tokens is None:
-        return _Start(plan, None, reason)
+        return _Start(None, reason)
     symbols = tuple(symbol for token in tokens[:-1] for symbol in state.regions.symbols(token))
     places, values = search.places(state), [0, 0]
     place = places.start(state.entry.region)
@@ -80,7 +81,7 @@ def _start(plan: Plan, engine: Engine, entry: str) -> _Start:
     if all(region.name is not RegionName.REASONING for region in plan.regions):
         values = [0, 0]
     path = PlanPath(search, EndPath(symbols, tokens), growth_bound(plan, len(symbols)), classes, *values)
-    return _Start(plan, path, "no end without repeats was found" if place.is_refused else "")
+    return _Start(path, "no end without repeats was found" if place.is_refused else "")
 
 
 def row_landing(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from grammars.plan.plan import RowPlan, Stops
-from guided.engine.engine import Engine
+from grammars.plan.plan import RowPlan, Stops, checked_plan
+from guided.engine.engine import Engine, checked_engine
 from guided.landing.control import RowLanding
-from guided.landing.options import Budgeting
+from guided.landing.options import Budgeting, checked_max_tokens
 from guided.landing.row_landing import row_landing
 from guided.rows.sequence import OnError, RowSequence
 from guided.rows.unguided import UnguidedSequence
 from guided.state.entry import FRESH, Begin
-from special_tokens.errors import GuidedError
+from special_tokens.errors import GuidedError, PlanError
 
 __all__ = ["make_row"]
 
@@ -35,6 +35,7 @@ def make_row(
     """
     if plan is None:
         return None
+    _check(plan, engine, begin, max_tokens, budget)
     try:
         if isinstance(plan, Stops):
             return UnguidedSequence(plan, engine, row=number)
@@ -54,3 +55,16 @@ def make_row(
         raise
     except BaseException as error:
         return UnguidedSequence(Stops(), engine, row=number, failure=error)
+
+
+def _check(plan: object, engine: object, begin: object, max_tokens: object, budget: object) -> None:
+    """Raise `PlanError` or `RequestError` for values of other types: the caller is at fault, not the row."""
+    if not isinstance(plan, Stops):
+        checked_plan(plan)
+    checked_engine(engine)
+    if not isinstance(begin, Begin):
+        raise PlanError(f"{type(begin).__name__} is no place", place="begin", expected="what context.begin() gave")
+    if max_tokens is not None:
+        checked_max_tokens(max_tokens)
+    if not isinstance(budget, Budgeting | None):
+        raise PlanError(f"{type(budget).__name__} is no budget", place="budget", expected="what budgeting() gave")

@@ -171,7 +171,7 @@ class RowSequence:
             if forced:
                 self.state.commit_forced(token)
             else:
-                self.state.commit(token)
+                self.state.commit((token,))  # of a tensor, too
         except BaseException as error:
             self._fail(error, token)
             return

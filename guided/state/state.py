@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from grammars.plan.plan import End, Plan, RegionName
+from grammars.plan.plan import End, Plan, RegionName, checked_plan
 from guided.bitmask import is_allowed
 from guided.engine.counters import Guidance
-from guided.engine.engine import Engine
+from guided.engine.engine import Engine, checked_engine
 from guided.engine.matcher import RecoveringMatcher
 from guided.state.budgets import BudgetEnforcer
 from guided.state.mask import MaskReader, TokenMask, Words
@@ -32,7 +32,8 @@ _Answer = TypeVar("_Answer")
 class GuidanceState:
     """One sequence under one plan.  Not thread-safe; different states of one engine are independent.
 
-    ``entry`` names where the grammar begins (see `grammars.plan.plan.Entry`); binding a prompt chooses it.
+    ``entry`` names where the grammar begins (see `grammars.plan.plan.Entry`); binding a prompt chooses it.  Raises
+    `PlanError` for what is no plan, engine or entry, and for a plan of another vocabulary.
 
     Each method asks the engine at most twice.  A matcher that fails is replaced once by one compiled for this sequence
     alone (`RecoveringMatcher.recover`); if that fails as well, `MatcherFailed` or `LimitExceeded` is raised and the
@@ -40,8 +41,8 @@ class GuidanceState:
     """
 
     def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh") -> None:
-        self.plan = plan
-        self.engine = engine
+        self.plan = checked_plan(plan)
+        self.engine = checked_engine(engine)
         self.entry = plan.entry(entry)
         self.regions = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
         self.counters = Guidance()
@@ -109,9 +110,15 @@ class GuidanceState:
         """Write the tokens allowed next into ``bitmask[row]``; does not advance.
 
         ``bitmask`` is int32 ``[rows, ceil(vocab_size / 32)]``, see `guided.bitmask`.  A stopped sequence allows
-        the end that stopped it.  Raises `MatcherFailed` or `LimitExceeded` rather than allowing only an end.
+        the end that stopped it.  Raises `MatcherFailed` or `LimitExceeded` rather than allowing only an end, and
+        `GuidanceError` for other memory.
         """
-        bitmask[row] = self.mask()
+        words = self.mask()
+        is_array = isinstance(bitmask, np.ndarray) and bitmask.dtype == words.dtype
+        if not is_array or bitmask[row:][:1].shape != (1, words.size):
+            expected, hint = f"an array int32 [rows, {words.size}]", "guided.bitmask.allocate_bitmask makes one"
+            raise GuidanceError(f"no mask fits into row {row}", place="bitmask", expected=expected, hint=hint)
+        bitmask[row] = words
 
     def mask(self) -> Words:
         """Return the tokens allowed next as one row of a bitmask; `fill_bitmask` writes a copy of it.
@@ -184,7 +191,8 @@ class GuidanceState:
         Raises `TokenRefused` for a token outside the grammar, which changes nothing, and `MatcherFailed` or
         `LimitExceeded` if the engine fails.
         """
-        for token in (tokens,) if isinstance(tokens, int | np.integer) else tokens:
+        ids: Any = (tokens,) if isinstance(tokens, int) or getattr(tokens, "ndim", 1) == 0 else tokens  # or of a tensor
+        for token in ids:
             self._commit(int(token))
 
     def _commit(self, token: int, *, is_checked: bool = False, has_recovered: bool = False) -> None:

@@ -17,7 +17,10 @@ from grammars.regular.syntax.ecma import language
 from grammars.regular.terms import Regular
 from grammars.values.report import Outcome
 
-__all__ = ["FORMATS", "StringFormat", "later_format_reason", "unknown_format_reason"]
+__all__ = ["ANY_TEXT", "FORMATS", "StringFormat", "later_format_reason", "unknown_format_reason"]
+
+#: Formats by which pydantic and OpenAPI say what a text is for; any text is of them.
+ANY_TEXT = frozenset({"binary", "directory-path", "file-path", "password", "path"})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.document.places import Place
-from grammars.json_schema.document.string_formats import FORMATS, later_format_reason, unknown_format_reason
+from grammars.json_schema.document.string_formats import ANY_TEXT, FORMATS, later_format_reason, unknown_format_reason
 from grammars.regular.lexer_cost import expanded_size, is_costly
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, disputed, language, may_match_less
 from grammars.regular.terms import ALL, ANY, NONE, Regular, inter, neg, rep
@@ -46,7 +46,7 @@ def deny(schema: Mapping[str, Any], place: Place, documents: Documents, notes: l
 def unknown_format_rows(schema: Mapping[str, Any], place: Place) -> list[ReportRow]:
     """The row for an unknown format, including those of numbers."""
     name = schema.get("format")
-    if not isinstance(name, str) or name in FORMATS:
+    if not isinstance(name, str) or name in FORMATS or name in ANY_TEXT:
         return []
     return [ReportRow(place.pointer, "format", Outcome.EXACT, unknown_format_reason(name))]
 

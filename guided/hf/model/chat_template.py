@@ -49,9 +49,9 @@ def messages_of(chat: Any) -> list[dict[str, Any]]:
     if isinstance(chat, str):
         chat = [{"role": "user", "content": chat}]
     if isinstance(chat, Mapping) or not isinstance(chat, Sequence):
-        raise RequestError(
-            f"{type(chat).__name__} is not a chat", place="messages", expected="a list of messages, or the user's text"
-        )
+        hint = "a message is not a chat yet: put it into a list, [message]" if isinstance(chat, Mapping) else ""
+        expected = "a list of messages, or the user's text"
+        raise RequestError(f"{type(chat).__name__} is not a chat", place="messages", expected=expected, hint=hint)
     if not chat:
         raise RequestError("there are no messages", place="messages", expected="at least one message")
     chat = [_as_mapping(message) for message in chat]

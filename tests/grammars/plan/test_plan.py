@@ -94,6 +94,7 @@ def test_a_plan_that_went_anywhere_is_equal(name: str) -> None:
     for operation in ("copy", "deepcopy", "pickle", "msgpack"):
         gone = OPERATIONS[operation](plan, plan)
         assert gone == plan, operation
+        assert hash(gone) == hash(plan)
         assert whole_repr(gone) == whole_repr(plan)
         assert gone.engine_text("fresh") == plan.engine_text("fresh")
 

@@ -113,6 +113,12 @@ def test_C8_another_process_has_the_same_masks(engine: Engine, tmp_path: Path):
     assert max(int(line.split()[0]) for line in expected) == 50
 
 
+@pytest.mark.parametrize("value", [None, {}, "plan", Stops(("a",))])
+def test_only_a_plan_is_sent(value: Any) -> None:
+    with pytest.raises(PlanError, match=rf"^plan: {type(value).__name__} is not a plan; expected what guide.plan"):
+        encode_plan(value)
+
+
 @pytest.mark.parametrize("name", PLANS)
 def test_C8_decode_is_the_inverse_of_encode(engine: Engine, name: str):
     plan = plan_of(engine, **PLANS[name])

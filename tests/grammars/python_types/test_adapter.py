@@ -11,6 +11,7 @@ import enum
 import fractions
 import ipaddress
 import json
+import pathlib
 import re
 from collections.abc import Hashable
 from typing import Annotated, Any, Literal, NewType
@@ -218,6 +219,30 @@ def test_titles_that_repeat_a_name_are_left_out() -> None:
     text = json.dumps([schema_of_type(Titled)[0], function_tool(buy).parameters])
     assert re.findall('"title": "([^"]*)"', text) == ["The size in cm"]
     assert text.count('"title": {') == 2  # the fields of that name
+
+
+@dataclasses.dataclass
+class Counted:
+    count: int
+    total: int = dataclasses.field(init=False, default=0)
+    doubled: int = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        self.doubled = 2 * self.count
+
+
+def test_a_field_that_the_type_sets_itself_is_not_written(judge: Judge) -> None:
+    """The type would drop, without a word, what a model wrote there."""
+    found = compiled(judge, Counted)
+    assert found.accepts('{"count": 3}')
+    assert not found.accepts('{"count": 3, "total": 7}')
+    assert read_value(Counted, '{"count": 3}') == Counted(3)
+
+
+@pytest.mark.parametrize("python_type", [pathlib.Path, pydantic.SecretStr, list[pathlib.PurePosixPath]])
+def test_pydantics_names_of_any_text_have_no_note(judge: Judge, python_type: Any) -> None:
+    plan = compose(Parts(response_format=python_type), tokens=judge.tokens, format=Format("bench"))
+    assert not plan.notes
 
 
 Number = NewType("Number", int)

@@ -100,7 +100,7 @@ def test_a_pad_token_may_be_named_next_to_our_kwargs(tiny_guide: Guide, monkeypa
         (lambda guide: guide.chat([5]), r"messages\[0\]: int is not a message"),
         (lambda guide: guide.chat(["x"]), r"messages\[0\]: str is not a message"),
         (lambda guide: guide.chat([{"role": "user", "text": "x"}]), r"messages\[0\]: there is no content"),
-        (lambda guide: guide.chat({"role": "user", "content": "x"}), "messages: dict is not a chat"),
+        (lambda guide: guide.chat({"role": "user", "content": "x"}), r"messages: dict is not a chat.*\[message\]"),
         (lambda guide: guide.chat("\ud800"), r"messages\[0\]: a lone surrogate is not text"),
     ],
 )
@@ -119,6 +119,7 @@ def test_one_stop_is_a_list_of_one() -> None:
     ("arguments", "place"),
     [
         ({"chats": "hello"}, "chats: this is one chat"),
+        ({"chats": [{"role": "user", "content": "a"}]}, r"messages: dict .* into a list, \[message\]"),
         ({"chats": ["a", "b"], "plans": ["x", None]}, r"plans\[0\]: str is not a plan"),
         ({"chats": ["a"], "plans": "x"}, "plans is str"),
         ({"chats": ["a"], "sampling": {"n": 2}}, r"sampling\[0\]: dict is not a Sampling"),

@@ -21,6 +21,7 @@ import pytest
 import guided
 from grammars.limits.deadline import time_limits, use_time_limits
 from grammars.plan.plan import Plan, RegionName
+from grammars.plan.wire import decode_plan, encode_plan
 from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
@@ -29,7 +30,7 @@ from guided.landing.byte_classes import Classes
 from guided.landing.control import LandingControl
 from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch
-from guided.landing.options import Budgeting, LandingOptions
+from guided.landing.options import Budgeting, LandingOptions, with_limit_notes
 from guided.landing.row_landing import row_landing
 from guided.output.parser import ToolCallEnd
 from guided.rows.answer import RowAnswer, read_answer
@@ -590,3 +591,21 @@ def test_a_path_that_fits_is_taken_although_canonical_tokens_are_more(demo_guide
         row.extend([row.landing_token()])
     assert row.state.is_stopped
     assert row.state.num_tokens == len(ids) + 34
+
+
+def test_the_shortest_answer_of_equal_plans_is_searched_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes give a new plan each time that they are read, and a limit below the effort one with a note."""
+    plan = plan_of(engine, response_format=JsonSchema({"enum": ["searched once", 1]}), reasoning_effort="low")
+    searched: list[Plan] = []
+    shortest_end = LandingSearch.shortest_end
+
+    def counted(search: LandingSearch, *args: Any, **kwargs: Any) -> Any:
+        searched.append(plan)
+        return shortest_end(search, *args, **kwargs)
+
+    monkeypatch.setattr(LandingSearch, "shortest_end", counted)
+    for one in (plan, decode_plan(encode_plan(plan)), with_limit_notes(plan, 60, 40), replace(plan, max_tokens=9)):
+        assert row_landing(one, engine, FRESH, 40).control is not None
+    assert len(searched) == 1
+    row_landing(replace(plan, budgets=()), engine, FRESH, 40)  # the same grammar, another plan
+    assert len(searched) == 2

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import regex
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -465,3 +466,26 @@ def test_the_compile_cache_holds_no_more_memory_than_it_may(engine: Engine, monk
     assert info.entries == 3  # the latest, whose sizes are equal
     assert info.size_bytes == info.capacity_bytes == most
     assert 1000 * sum(map(len, texts[:3])) > info.size_bytes > 100 * sum(map(len, texts[:3]))
+
+
+@pytest.mark.parametrize(
+    ("bitmask", "row"),
+    [
+        (lambda size: np.zeros((2, size), dtype=np.int32), 2),
+        (lambda size: np.zeros((2, size), dtype=np.int64), 0),
+        (lambda size: np.zeros((2, 32 * size), dtype=np.bool_), 0),
+        (lambda size: np.zeros((2, size + 1), dtype=np.int32), 0),
+        (lambda size: np.zeros(size, dtype=np.int32), 0),
+        (lambda size: torch.zeros((2, size), dtype=torch.int32), 0),
+        (lambda size: [[0] * size], 0),
+    ],
+)
+def test_memory_that_holds_no_mask_is_refused(engine: Engine, bitmask: Any, row: int) -> None:
+    """Numpy would write some of them, as words of another width that mean other tokens."""
+    state, size = state_of(engine), num_words(engine.vocab_size)
+    with pytest.raises(GuidanceError, match=rf"^bitmask: .*expected an array int32 \[rows, {size}\]"):
+        state.fill_bitmask(bitmask(size), row)
+    words = torch.zeros((2, size), dtype=torch.int32)
+    state.fill_bitmask(words.numpy(), 1)
+    assert (words[1].numpy() == state.mask()).all()
+    assert not words[0].any()
