@@ -7,15 +7,18 @@ import re
 from collections.abc import Sequence
 
 from grammars.tool_calls.pattern import CallPattern, Hole, fill
+from grammars.tool_calls.reader import first_chunk
+from grammars.tree.nodes import Node, Pattern, Text
+from grammars.values.format import ToolCallFormat
 from special_tokens.errors import ToolError, shown
 
-__all__ = ["ID_STYLES", "check_name", "first_word", "followers", "id_pattern", "make_id"]
+__all__ = ["ID_STYLES", "check_name", "followers", "hole_nodes", "hole_texts", "id_pattern", "make_id"]
 
 _NAME = "letters, digits, _ and -"
 
 
 def followers(pattern: CallPattern, hole: str, after: Sequence[str] = ()) -> tuple[str, ...]:
-    """The texts that end the value of ``hole``: the quote or the first word of what follows it.
+    """The texts that end the value of ``hole``: the quote or the first tag or word of what follows it.
 
     ``after`` are the possible followers if the pattern has no literal after the hole.
     """
@@ -24,13 +27,7 @@ def followers(pattern: CallPattern, hole: str, after: Sequence[str] = ()) -> tup
         return ()
     following = pattern[at + 1] if at + 1 < len(pattern) else ""
     texts = [following] if isinstance(following, str) and following else after
-    return tuple(text[0] if text[0] in "\"'" else first_word(text) for text in texts if text)
-
-
-def first_word(text: str) -> str:
-    """The first word of ``text``; ``text`` itself if it is only white space."""
-    words = text.split()
-    return words[0] if words else text
+    return tuple(text[0] if text[0] in "\"'" else first_chunk(text) for text in texts if text)
 
 
 def check_name(name: str, pattern: CallPattern, after: Sequence[str] = (), *, place: str, hole: str = "name") -> None:
@@ -72,3 +69,14 @@ def make_id(style: str, name: str, index: int, given: str = "") -> str:
         return given
     digest = int.from_bytes(hashlib.sha256(f"{given}\0{name}\0{index}".encode()).digest(), "big")
     return "".join(_ALPHABET[digest // len(_ALPHABET) ** i % len(_ALPHABET)] for i in range(9))
+
+
+def hole_texts(form: ToolCallFormat, name: str, index: int, given: str = "") -> dict[str, str]:
+    """The texts of a call's ``name``, ``id`` (see `make_id`) and ``index``, which begins at ``index_base``."""
+    number = index + int(form.option("index_base", 0))
+    return {"name": name, "id": make_id(form.id_style, name, index, given), "index": str(number)}
+
+
+def hole_nodes(form: ToolCallFormat, name: str) -> dict[str, Node]:
+    """The grammar of a call's ``name``, ``id`` and ``index``."""
+    return {"name": Text(name), "id": Pattern(id_pattern(form.id_style)), "index": Pattern(id_pattern("index"))}

@@ -74,11 +74,14 @@ _IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 
 
 def item_value(mode: Mode, text: bytes) -> object:
-    """Return what items are compared by: of a string its text, of a number its value, of a literal its word."""
+    """Return what items are compared by: of a string its text, of a number its value, of a literal its word.
+
+    Of what is no number, or too large to compute with, the text.
+    """
     if mode is Mode.NUMBER:
         try:
             return number_value(text)
-        except (ValueError, ZeroDivisionError):
+        except ValueError:
             return (mode, text)
     return (mode, canonical(text))
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.values.json_escapes import canonical, escaped_forms, split_escape
-from grammars.values.json_scanner import ScanFrame, ScanState, feed, is_compared, number_value
+from grammars.values.json_scanner import ScanFrame, ScanState, feed, is_compared, item_value
 from grammars.values.persistent_set import Mode, PersistentSet
 from grammars.values.watchers import UniqueNode
 from guided.bitmask import allowed_of, clear_ids
@@ -136,11 +136,8 @@ class DirectDuplicates:
         is_zero = Fraction(0) in written and not text.strip(b"-0.")
         token_ids = [*self.tokens.exponents_of_zero] if is_zero else []
         for digits, ids in self.tokens.number_ends.items():
-            try:
-                if number_value(text + digits) in written:
-                    token_ids += ids
-            except (ValueError, ZeroDivisionError):
-                continue
+            if item_value(Mode.NUMBER, text + digits) in written:
+                token_ids += ids
         return token_ids
 
     def _literals(self, written: PersistentSet) -> Iterator[int]:
