@@ -23,7 +23,6 @@ __all__ = [
     "feed",
     "is_compared",
     "item_value",
-    "number_value",
     "read_value",
     "string_end",
 ]
@@ -80,13 +79,13 @@ def item_value(mode: Mode, text: bytes) -> object:
     """
     if mode is Mode.NUMBER:
         try:
-            return number_value(text)
+            return _number_value(text)
         except ValueError:
             return (mode, text)
     return (mode, canonical(text))
 
 
-def number_value(text: bytes) -> Fraction:
+def _number_value(text: bytes) -> Fraction:
     """Return a number as JSON parsers read it: as a double if it has a fraction or exponent, else with all digits.
 
     Raises `ValueError` for an incomplete number, and for an exponent too large to compute with.
