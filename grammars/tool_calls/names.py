@@ -7,18 +7,17 @@ import re
 from collections.abc import Sequence
 
 from grammars.tool_calls.pattern import CallPattern, Hole, fill
-from grammars.tool_calls.reader import first_chunk
 from grammars.tree.nodes import Node, Pattern, Text
 from grammars.values.format import ToolCallFormat
 from special_tokens.errors import ToolError, shown
 
-__all__ = ["ID_STYLES", "check_name", "followers", "hole_nodes", "hole_texts", "id_pattern", "make_id"]
+__all__ = ["ID_STYLES", "check_name", "first_word", "followers", "hole_nodes", "hole_texts", "id_pattern", "make_id"]
 
 _NAME = "letters, digits, _ and -"
 
 
 def followers(pattern: CallPattern, hole: str, after: Sequence[str] = ()) -> tuple[str, ...]:
-    """The texts that end the value of ``hole``: the quote or the first tag or word of what follows it.
+    """The texts that end the value of ``hole``: the quote or the first word of what follows it.
 
     ``after`` are the possible followers if the pattern has no literal after the hole.
     """
@@ -27,7 +26,13 @@ def followers(pattern: CallPattern, hole: str, after: Sequence[str] = ()) -> tup
         return ()
     following = pattern[at + 1] if at + 1 < len(pattern) else ""
     texts = [following] if isinstance(following, str) and following else after
-    return tuple(text[0] if text[0] in "\"'" else first_chunk(text) for text in texts if text)
+    return tuple(text[0] if text[0] in "\"'" else first_word(text) for text in texts if text)
+
+
+def first_word(text: str) -> str:
+    """The first word of ``text``; ``text`` itself if it is only white space."""
+    words = text.split()
+    return words[0] if words else text
 
 
 def check_name(name: str, pattern: CallPattern, after: Sequence[str] = (), *, place: str, hole: str = "name") -> None:

@@ -19,10 +19,10 @@ from grammars.tool_calls.arguments.values import (
     ValueCoding,
     one_of,
 )
-from grammars.tool_calls.names import check_name, hole_nodes, hole_texts
+from grammars.tool_calls.names import check_name, first_word, hole_nodes, hole_texts
 from grammars.tool_calls.pattern import Hole, fill
 from grammars.tool_calls.protocol import Quote, SchemaNode
-from grammars.tool_calls.reader import Reader, first_chunk
+from grammars.tool_calls.reader import Reader
 from grammars.tool_calls.section import opening_marker, wrapped
 from grammars.tool_calls.value_table import ValueTable, filled, lead_texts, until
 from grammars.tools.parameters import arguments_object
@@ -79,7 +79,7 @@ class ParameterList:
     def quotes(self, form: ToolCallFormat) -> tuple[Quote, ...]:
         patterns = self.patterns(form)
         opening, end = patterns.opening, patterns.end
-        whole = (Quote(first_chunk(opening), bare(end)),) if opening.strip() and end else ()
+        whole = (Quote(first_word(opening), bare(end)),) if opening.strip() and end else ()
         closing = form.option("quote_end")
         return whole if closing is None else (*whole, Quote(form.option("quote"), closing, is_inner=bool(whole)))
 

@@ -8,8 +8,9 @@ from collections.abc import Generator, Mapping
 from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
 from grammars.tool_calls.arguments.parameter import Parameter, signature
 from grammars.tool_calls.arguments.values import ValueCoding
+from grammars.tool_calls.names import first_word
 from grammars.tool_calls.pattern import Hole
-from grammars.tool_calls.reader import ReadStep, first_chunk
+from grammars.tool_calls.reader import ReadStep
 from grammars.tool_calls.section import SectionReader
 from grammars.tree.markers import Markers
 from grammars.values.format import ToolCallFormat
@@ -61,7 +62,7 @@ class ParameterReader(SectionReader):
         follower = self._call[i + 1]
         if isinstance(follower, str) and follower.strip():
             return (yield from self.hole(follower))
-        ends = [first_chunk(text) for text in (self._opening, self._tail or self.call_end) if text]
+        ends = [first_word(text) for text in (self._opening, self._tail or self.call_end) if text]
         text, end = yield from self.until(*ends, *([follower] if isinstance(follower, str) and follower else []))
         self.back(len(end))
         return text
@@ -79,7 +80,7 @@ class ParameterReader(SectionReader):
         if self._tail.strip():
             return (yield from self.try_literal(self._tail))
         yield from self.space()
-        return (yield from self.starts(first_chunk(self.call_end)))
+        return (yield from self.starts(first_word(self.call_end)))
 
     def _argument(self, lead: str) -> ReadStep:
         flag, key, parameter = "", "", self._signature.get("")
