@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator
-from typing import Any
 
 from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText
 from grammars.values.json_scanner import ScanState
@@ -42,12 +41,8 @@ def read_key(reader: Reader) -> Generator[None, None, str]:
     if (yield from reader.peek()) != '"':
         raise UnexpectedText
     text = yield from read_value(reader)
-    return str(_loads(text))
-
-
-def _loads(text: str) -> Any:
     try:
-        return json.loads(text, strict=False)
+        return str(json.loads(text, strict=False))
     except ValueError:
         raise UnexpectedText from None
 
@@ -67,7 +62,7 @@ def stream_value(reader: Reader, sink: Callable[[str], None]) -> ReadStep:
 def _nested(reader: Reader, sink: Callable[[str], None]) -> ReadStep:
     scan = ScanState()
     while True:
-        text = reader.ahead_all()
+        text = reader.ahead()
         scan, end = _scanned(scan, text)
         if end:
             sink(reader.take(end))
@@ -87,7 +82,7 @@ def _scanned(scan: ScanState, text: str) -> tuple[ScanState, int]:
 
 def _scalar(reader: Reader, sink: Callable[[str], None]) -> ReadStep:
     while True:
-        text = reader.ahead_all()
+        text = reader.ahead()
         match = _SCALAR_END.search(text)
         end = match.start() if match else len(text)
         if end:

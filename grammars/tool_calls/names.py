@@ -7,9 +7,11 @@ import re
 from collections.abc import Sequence
 
 from grammars.tool_calls.pattern import CallPattern, Hole, fill
+from grammars.tree.nodes import Node, Pattern, Text
+from grammars.values.format import ToolCallFormat
 from special_tokens.errors import ToolError, shown
 
-__all__ = ["ID_STYLES", "check_name", "first_word", "followers", "id_pattern", "make_id"]
+__all__ = ["ID_STYLES", "check_name", "first_word", "followers", "hole_nodes", "hole_texts", "id_pattern", "make_id"]
 
 _NAME = "letters, digits, _ and -"
 
@@ -72,3 +74,14 @@ def make_id(style: str, name: str, index: int, given: str = "") -> str:
         return given
     digest = int.from_bytes(hashlib.sha256(f"{given}\0{name}\0{index}".encode()).digest(), "big")
     return "".join(_ALPHABET[digest // len(_ALPHABET) ** i % len(_ALPHABET)] for i in range(9))
+
+
+def hole_texts(form: ToolCallFormat, name: str, index: int, given: str = "") -> dict[str, str]:
+    """The texts of a call's ``name``, ``id`` (see `make_id`) and ``index``, which begins at ``index_base``."""
+    number = index + int(form.option("index_base", 0))
+    return {"name": name, "id": make_id(form.id_style, name, index, given), "index": str(number)}
+
+
+def hole_nodes(form: ToolCallFormat, name: str) -> dict[str, Node]:
+    """The grammar of a call's ``name``, ``id`` and ``index``."""
+    return {"name": Text(name), "id": Pattern(id_pattern(form.id_style)), "index": Pattern(id_pattern("index"))}

@@ -64,6 +64,7 @@ def pattern_text(parts: Iterable[str | Hole]) -> str:
     return out
 
 
-def fill(text: str, values: Mapping[str, str]) -> str:
+def fill(pattern: str | CallPattern, values: Mapping[str, str]) -> str:
     """The pattern's text with every hole filled; raises `KeyError` for a hole without a value."""
-    return "".join(values[part.name] if isinstance(part, Hole) else part for part in parse_pattern(text))
+    parts = parse_pattern(pattern) if isinstance(pattern, str) else pattern
+    return "".join(values[part.name] if isinstance(part, Hole) else part for part in parts)

@@ -198,13 +198,11 @@ class Reader:
 
     # -- events
 
-    def start_call(self, name: str, call_id: str = "") -> int:
-        """Begin a call and return its number; its start is emitted with the first of its arguments, or its end."""
-        index = self.num_calls
+    def start_call(self, name: str, call_id: str = "") -> None:
+        """Begin a call; its start is emitted with the first of its arguments, or its end."""
+        self._waiting = CallStarted(self.num_calls, name, call_id)
         self.num_calls += 1
-        self._waiting = CallStarted(index, name, call_id)
         self.name, self._in_opening = name, False
-        return index
 
     def arguments(self, text: str) -> None:
         """Emit a further piece of the current call's argument text."""
@@ -246,11 +244,7 @@ class Reader:
                 raise OutputEnded
             yield
 
-    def ahead(self, count: int = 1) -> str:
-        """At most ``count`` of the unread characters that have arrived; reads nothing."""
-        return self._text[self._at : self._at + count]
-
-    def ahead_all(self) -> str:
+    def ahead(self) -> str:
         """All unread characters that have arrived; reads nothing."""
         return self._text[self._at :]
 
@@ -306,7 +300,7 @@ class Reader:
         begin = self._at
         for chunk in _CHUNKS.findall(text):
             yield from self.space()
-            if not (yield from self._matches(chunk)):
+            if not (yield from self.starts(chunk)):
                 if not self._final or not chunk.startswith(self._text[self._at :]):
                     return False
                 if self._text[begin:].strip():
@@ -315,18 +309,15 @@ class Reader:
             self._at += len(chunk)
         return True
 
-    def starts(self, text: str) -> Generator[None, None, bool]:
-        """Whether exactly these characters come next; reads nothing."""
-        return (yield from self._matches(text))
-
     def exactly(self, text: str) -> Generator[None, None, bool]:
         """Read exactly these characters and return True, or read nothing and return False."""
-        matches = yield from self._matches(text)
+        matches = yield from self.starts(text)
         if matches:
             self._at += len(text)
         return matches
 
-    def _matches(self, text: str) -> Generator[None, None, bool]:
+    def starts(self, text: str) -> Generator[None, None, bool]:
+        """Whether exactly these characters come next; reads nothing."""
         while True:
             there = self._text[self._at : self._at + len(text)]
             if len(there) == len(text) or not text.startswith(there) or self._final:

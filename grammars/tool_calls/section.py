@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Mapping, Sequence
 
+from grammars.tool_calls.pattern import CallPattern, Hole, fill
 from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText, first_chunk, last_chunk
 from grammars.tree.markers import Markers
 from grammars.values.format import ToolCallFormat
@@ -55,6 +56,18 @@ class SectionReader(Reader):
         """Read one call between ``call_start`` and ``call_end`` and emit its events."""
         raise NotImplementedError
 
+    def marked(self, pattern: CallPattern) -> CallPattern:
+        """Return a pattern with its literals as marked text."""
+        return tuple(part if isinstance(part, Hole) else self.markers.marked(part) for part in pattern)
+
+    def begin_call(self, values: Mapping[str, str]) -> str:
+        """Begin a call whose holes are ``values`` and return its name; raises `UnexpectedText` without a name."""
+        name, style = values.get("name", "").strip(), self.form.id_style
+        if not name:
+            raise UnexpectedText
+        self.start_call(name, fill(style, {**values, "name": name}) if "$" in style else values.get("id", "").strip())
+        return name
+
     def hole(self, follower: str) -> Generator[None, None, str]:
         """Read the text of a hole, which ends where ``follower`` begins; ``follower`` stays unread."""
         text, end = yield from self.until(first_chunk(follower))
@@ -102,7 +115,7 @@ class SectionReader(Reader):
         is_empty = yield from self.try_literal(opening)
         if is_empty and not (yield from self.try_literal(closing)):
             is_empty = self.is_cut_here() and (yield from self.try_literal(first_chunk(closing)))
-            self.take(len(self.ahead_all()) if is_empty else 0)
+            self.take(len(self.ahead()) if is_empty else 0)
         if is_empty:
             self.keep()
         else:
@@ -116,7 +129,7 @@ class SectionReader(Reader):
                 self.keep()
                 return False
             if self.is_cut_here():  # part of the closing delimiter
-                self.take(len(self.ahead_all()))
+                self.take(len(self.ahead()))
                 self.keep()
                 return False
         if self.form.max_calls is not None and self.num_calls >= self.form.max_calls:

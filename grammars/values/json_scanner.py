@@ -23,7 +23,6 @@ __all__ = [
     "feed",
     "is_compared",
     "item_value",
-    "number_value",
     "read_value",
     "string_end",
 ]
@@ -74,16 +73,19 @@ _IN_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 
 
 def item_value(mode: Mode, text: bytes) -> object:
-    """Return what items are compared by: of a string its text, of a number its value, of a literal its word."""
+    """Return what items are compared by: of a string its text, of a number its value, of a literal its word.
+
+    Of what is no number, or too large to compute with, the text.
+    """
     if mode is Mode.NUMBER:
         try:
-            return number_value(text)
-        except (ValueError, ZeroDivisionError):
+            return _number_value(text)
+        except ValueError:
             return (mode, text)
     return (mode, canonical(text))
 
 
-def number_value(text: bytes) -> Fraction:
+def _number_value(text: bytes) -> Fraction:
     """Return a number as JSON parsers read it: as a double if it has a fraction or exponent, else with all digits.
 
     Raises `ValueError` for an incomplete number, and for an exponent too large to compute with.

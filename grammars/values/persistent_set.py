@@ -109,11 +109,7 @@ class PersistentSet:
 
     def has_prefix(self, prefix: bytes) -> bool:
         """Whether a key, or the text of an item, has this prefix."""
-        for run in self._all_runs():
-            at = bisect_left(run.sorted_texts, prefix)
-            if at < len(run.sorted_texts) and run.sorted_texts[at].startswith(prefix):
-                return True
-        return False
+        return self.with_prefix(prefix, 0) is None
 
     def has_text(self, text: bytes) -> bool:
         """Whether ``text`` is a key, or the text of an item."""

@@ -23,6 +23,7 @@ from guided.engine.engine import Engine
 from guided.output.parser import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
 from guided.state.entry import begin_of
 from guided.state.state import GuidanceState
+from guided.tracking.commit_log import num_common
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from special_tokens.errors import GuidedError
 
@@ -200,8 +201,7 @@ class _Check:
         if key not in self._states:
             self._states[key] = GuidanceState(self._plan(thinking), self.engine, entry=entry), []
         state, written = self._states.pop(key)  # one that refused something is not used again
-        kept = next((i for i, (a, b) in enumerate(zip(written, ids, strict=False)) if a != b), None)
-        kept = min(len(written), len(ids)) if kept is None else kept
+        kept = num_common(written, ids)
         state.rollback(len(written) - kept)
         for i in range(kept, len(ids)):
             state.fill_bitmask(self._mask)

@@ -246,7 +246,7 @@ def search(
             most, least = min(most, estimate + _EXTRA_COST), max(least, effort.left - _EXTRA_PLACES)
             continue
         scan = node.place.scan
-        looks = (mask, node.place.position, node.place.call, scan and scan.mode, node.place.num_values, *node.written())
+        looks = (mask, node.place.position, node.place.step, scan and scan.mode, node.place.num_values, *node.written())
         visits = seen.get(looks, 0)
         if visits >= most_visits and heap:
             continue

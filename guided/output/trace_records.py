@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -118,37 +118,15 @@ def _visible(text: str) -> str:
 
 
 def _data(trace: Trace) -> dict[str, Any]:
-    """Return what the page's script shows, in short keys: a long answer has thousands of tokens."""
-    rows = [
-        [
-            token.token_id,
-            token.text,
-            token.region,
-            token.num_allowed,
-            int(token.forced),
-            int(token.overridden),
-            round(token.probability, 5),
-            round(token.masked, 5),
-            round(token.removed, 5),
-            [[text, round(p, 4)] for text, p in token.top],
-            [[text, round(p, 4)] for text, p in token.top_masked],
-            list(token.events),
-            int(token.in_run),
-            round(1000 * token.seconds, 1),
-        ]
-        for token in trace.tokens
-    ]
-    return {
-        "tokens": rows,
-        "vocab": trace.vocab_size,
-        "prompt": trace.prompt_tokens,
-        "kept": trace.cached_tokens,
-        "finish": trace.finish_reason,
-        "stop": trace.stop_reason,
-        "lark": trace.lark,
-        "model": trace.model,
-        "text": trace.prompt,
-    }
+    """Return what the page's script shows; a token is a list of its fields: a long answer has thousands of tokens."""
+    return {**replace(trace, tokens=()).to_dict(), "tokens": [_rounded(astuple(token)) for token in trace.tokens]}
+
+
+def _rounded(value: Any) -> Any:
+    """Return a field's value with at most five decimals."""
+    if isinstance(value, tuple):
+        return [_rounded(inner) for inner in value]
+    return round(value, 5) if isinstance(value, float) else value
 
 
 def _script_safe(value: Any) -> str:

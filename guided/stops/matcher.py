@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from grammars.plan.plan import Stops
 from guided.stops.compiled import CompiledStops, CompletedStop, SearchState
+from guided.tracking.commit_log import num_common
 from guided.tracking.regions import Move
 from special_tokens.errors import GuidanceError
 
@@ -97,10 +98,7 @@ class StopMatcher:
 
     def num_common(self, tokens: Sequence[int]) -> int:
         """Return the length of the common prefix of ``tokens`` and the tokens read."""
-        read = self._tokens
-        if list(tokens[: len(read)]) == read:
-            return len(read)
-        return next(i for i, token in enumerate(read) if i >= len(tokens) or tokens[i] != token)
+        return num_common(self._tokens, list(tokens))
 
     def rollback(self, num_tokens: int) -> None:
         """Undo the last ``num_tokens`` tokens."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from grammars.plan.plan import RegionName
 from guided.tracking.regions import Move, Position, RegionMap, Span
 
-__all__ = ["CommitLog", "StopReason"]
+__all__ = ["CommitLog", "StopReason", "num_common"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +142,7 @@ class CommitLog:
 
     def num_common(self, tokens: Sequence[int]) -> int:
         """Return the length of the common prefix of the committed tokens and ``tokens``."""
-        mine = self.tokens
-        size = min(len(mine), len(tokens))
-        if list(tokens[:size]) == mine[:size].tolist():
-            return size
-        return next(i for i in range(size) if mine[i] != tokens[i])
+        return num_common(self.tokens.tolist(), list(tokens))
 
     def fork(self) -> CommitLog:
         """Return an independent copy."""
@@ -158,3 +154,19 @@ class CommitLog:
         twin._stays = self._stays.copy()
         twin._closings = self._closings.copy()
         return twin
+
+
+def num_common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return the length of the common prefix of two tuples or lists: slices are compared, ever longer, then halved."""
+    low, size, end = 0, 32, min(len(one), len(other))
+    while one[low : (high := min(low + size, end))] == other[low:high]:
+        if high == end:
+            return end
+        low, size = high, 2 * size
+    while low < high - 1:
+        middle = (low + high) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -164,11 +164,6 @@ class RegionMap:
         """A token as symbols: its bytes, or itself when it is a marker."""
         return (FIRST_MARKER + token_id,) if token_id in self.markers else tuple(self._token_bytes(token_id))
 
-    def step(self, position: Position, symbol: int) -> tuple[Position, Exit | None]:
-        """Return the position after one more symbol, and the exit that the symbol completes."""
-        position, region_exit = self._step(position, symbol)
-        return position, None if region_exit is None else region_exit.exit
-
     def num_staying(self, position: Position, symbols: Sequence[int]) -> int:
         """Return how many of ``symbols`` leave a position as it is, up to the first that may begin to lead out."""
         state = self._states[position.state]
@@ -190,13 +185,14 @@ class RegionMap:
         if self.num_staying(position, symbols) == len(symbols):
             return Move(position)
         for i, symbol in enumerate(symbols):
-            position, done = self._step(position, symbol)
+            position, done = self.step(position, symbol)
             if done is not None and done.exit is not None:
                 exits += (Span(first, i + 1, done.exit, done.length),)
                 first = i + 1
         return Move(position, exits)
 
-    def _step(self, position: Position, symbol: int) -> tuple[Position, _Output | None]:
+    def step(self, position: Position, symbol: int) -> tuple[Position, _Output | None]:
+        """Return the position after one more symbol, and the trigger that the symbol completes."""
         state = self._states[position.state]
         if state.any_to is not None:
             return Position(state.any_to, 0), None

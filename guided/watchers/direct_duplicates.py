@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.values.json_escapes import canonical, escaped_forms, split_escape
-from grammars.values.json_scanner import ScanFrame, ScanState, feed, is_compared, number_value
+from grammars.values.json_scanner import ScanFrame, ScanState, feed, is_compared, item_value
 from grammars.values.persistent_set import Mode, PersistentSet
 from grammars.values.watchers import UniqueNode
 from guided.bitmask import allowed_of, clear_ids
@@ -67,19 +67,11 @@ class DirectDuplicates:
         return token_ids
 
     def _holding(self, frame: ScanFrame | None) -> Sequence[int]:
-        """Return the tokens that contain a key or item of ``frame`` or of one around it, or the same one twice.
-
-        A frame is mostly that of the token before, or it has one key more.
-        """
+        """Return the tokens that contain a key or item of ``frame`` or of one around it, or the same one twice."""
         last, token_ids = self._last_holding
-        if last is frame:
-            return token_ids
-        index = self.tokens.boundary_tokens
-        if last is None or frame is None or frame.parent is not last.parent or frame.written.before is not last.written:
-            token_ids = index.holding_written(frame, bool(self.nodes))
-        elif more := index.holding(frame.written.value):
-            token_ids = [*token_ids, *more]
-        self._last_holding = frame, token_ids
+        if last is not frame:  # mostly it is that of the token before
+            token_ids = self.tokens.boundary_tokens.holding_written(frame, bool(self.nodes))
+            self._last_holding = frame, token_ids
         return token_ids
 
     def _is_duplicate(self, scan: ScanState, token_id: int) -> bool:
@@ -136,11 +128,8 @@ class DirectDuplicates:
         is_zero = Fraction(0) in written and not text.strip(b"-0.")
         token_ids = [*self.tokens.exponents_of_zero] if is_zero else []
         for digits, ids in self.tokens.number_ends.items():
-            try:
-                if number_value(text + digits) in written:
-                    token_ids += ids
-            except (ValueError, ZeroDivisionError):
-                continue
+            if item_value(Mode.NUMBER, text + digits) in written:
+                token_ids += ids
         return token_ids
 
     def _literals(self, written: PersistentSet) -> Iterator[int]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grammars.values.json_escapes import canonical, escaped_forms, unfinished_escape
-from grammars.values.json_scanner import NUMBER_BYTES, ScanFrame, ScanState, feed, is_compared, number_value
+from grammars.values.json_scanner import NUMBER_BYTES, ScanFrame, ScanState, feed, is_compared, item_value
 from grammars.values.persistent_set import Mode, PersistentSet
 from grammars.values.watchers import UniqueWatch, Watcher
 from guided.bitmask import allowed_of, clear_ids, num_words
@@ -158,18 +158,10 @@ class LookaheadDuplicates:
                 for ending in {ending[:longest] if not ending.strip(_NUMBER) else ending for ending in rests}:
                     refused.update(dict.fromkeys(self.tokens.prefixes_of(ending)))
                 if _is_late(scan):
-                    refused.update(dict.fromkeys(i for i in self.tokens.all_digits if self._is_known(scan, i)))
+                    of, written = self.tokens.token_bytes, frame.written
+                    known = (i for i in self.tokens.all_digits if item_value(Mode.NUMBER, scan.text + of[i]) in written)
+                    refused.update(dict.fromkeys(known))
         return list(refused)
-
-    def _is_known(self, scan: ScanState, token_id: int) -> bool:
-        """Whether the number with the token's digits was written before."""
-        try:
-            return (
-                scan.frame is not None
-                and number_value(scan.text + self.tokens.token_bytes[token_id]) in scan.frame.written
-            )
-        except ValueError:
-            return False
 
     def _begun_values(self, scan: ScanState) -> Iterator[bytes]:
         """The texts of the earlier items, strings with their first quote but not the last."""
@@ -249,10 +241,7 @@ class LookaheadDuplicates:
         assert after.frame is not None
         for digits in (b"", b"1", b"7", b"37", b"173", b"5173"):
             ids = [self.tokens.ids.get(bytes((digit,)), (-1,))[0] for digit in digits]
-            try:
-                is_known = -1 in ids or number_value(after.text + digits) in after.frame.written
-            except ValueError:
-                continue
+            is_known = -1 in ids or item_value(Mode.NUMBER, after.text + digits) in after.frame.written
             for end in () if is_known else self.tokens.after_numbers:
                 if int(matcher.validate_tokens([token_id, *ids, end])) == len(ids) + 2:
                     return True

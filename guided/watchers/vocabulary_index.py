@@ -55,7 +55,8 @@ class VocabularyIndex:
     @cached_property
     def token_bytes(self) -> Sequence[bytes]:
         """The bytes of each id, empty for markers and padding."""
-        return _ordinary_bytes(self._engine)
+        decode, markers = self._engine.ll_tokenizer.decode_bytes, self._engine.tokens.marker_ids
+        return [b"" if i in markers else bytes(decode([i])) for i in range(self._engine.vocab_size)]
 
     @cached_property
     def _sorted(self) -> list[tuple[bytes, int]]:
@@ -210,27 +211,6 @@ def _table(letters: bytes) -> NDArray[np.bool_]:
     return table
 
 
-def _ordinary_bytes(engine: Engine) -> list[bytes]:
-    """Return the bytes of each token of the vocabulary; markers write none."""
-    decode, markers = engine.ll_tokenizer.decode_bytes, engine.tokens.marker_ids
-    plain = [i for i in range(engine.vocab_size) if i not in markers]
-    texts = [b""] * engine.vocab_size
-    # A call for each token takes most of the time: all of them in one, with a marker's name between them.
-    for marker in markers:
-        name = engine.token_bytes(marker)
-        if len(name) < 3 or any(name.startswith(name[n:]) for n in range(1, len(name))):
-            continue  # a token's end could be taken for the beginning of the name
-        pieces = bytes(decode([i for token in plain for i in (token, marker)])).split(name)
-        if len(pieces) == len(plain) + 1:
-            for token, data in zip(plain, pieces, strict=False):
-                texts[token] = data
-            return texts
-        break
-    for token in plain:
-        texts[token] = bytes(decode([token]))
-    return texts
-
-
 _SEVERAL = re.compile(rb'"[^"]*"|[,\[:]\s*[-0-9tfn]|^\s+[-0-9tfn]', re.DOTALL)
 #: A number that ends in the token, or a literal that begins in it.
 _WORD = re.compile(
@@ -281,11 +261,6 @@ class BoundaryTokens:
                 if string.endswith(first):
                     self._repeating.setdefault(string.removesuffix(first), []).append(i)
         self._held: frozenset[bytes] = frozenset(self._holding)
-
-    def holding(self, value: object) -> Sequence[int]:
-        """Tokens that contain a key or an item in quotes."""
-        text = value[1] if isinstance(value, tuple) else value
-        return self._holding.get(text, ()) if isinstance(text, bytes) else ()
 
     def holding_written(self, frame: ScanFrame | None, has_items: bool) -> list[int]:
         """Tokens that contain, in quotes, a key or an item of ``frame`` or of a frame around it.

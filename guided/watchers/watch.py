@@ -36,7 +36,6 @@ class SequenceWatcher:
     def __init__(self, plan: Plan, regions: RegionMap, entry: int, engine: Engine) -> None:
         self.tokens = tokens = engine.derived(VocabularyIndex)
         self._places = places = PlaceMap(plan, Markers(engine.tokens), regions)
-        self._response = LookaheadDuplicates(plan.watchers, tokens) if plan.watchers else None
         self._values = [LookaheadDuplicates(step.watchers, tokens) for step in places.steps]
         self._asked, self._answer = AnswerPlace(Position(0, 0)), False  # what `may_restrict` was asked, and its answer
         self._written = [places.start(entry)]  #: the place before the first token, then one per token
@@ -50,9 +49,9 @@ class SequenceWatcher:
     def _value(self) -> tuple[LookaheadDuplicates | None, ScanState]:
         """Return the watcher of the value that is being written, None outside of values, and the position in it."""
         place = self._written[-1]
-        if place.scan is None or place.text is not None:
+        if place.scan is None or place.step is None:
             return None, _BEGIN
-        return self._response if place.call is None else self._values[place.call.state], place.scan
+        return self._values[place.step.state], place.scan
 
     def cut(self, num_tokens: int) -> None:
         """Keep only the first ``num_tokens`` tokens."""

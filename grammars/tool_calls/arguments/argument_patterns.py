@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from grammars.tool_calls.arguments.schema_types import type_of
-from grammars.tool_calls.pattern import CallPattern, Hole, parse_pattern
+from grammars.tool_calls.pattern import CallPattern, Hole, fill, parse_pattern
 from grammars.values.format import ToolCallFormat
 from special_tokens.errors import ModelError
 
@@ -47,7 +47,7 @@ class ArgumentPatterns:
         """The text after the value of argument ``key``."""
         if not self.closing:
             return self.end
-        return "".join(key if isinstance(part, Hole) else part for part in self.closing)
+        return fill(self.closing, {"key": key})
 
     @property
     def flag(self) -> str:

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
 from grammars.tool_calls.arguments.parameter import Parameter, arrange
 from grammars.tool_calls.arguments.schema_types import resolve, types
-from grammars.tool_calls.arguments.values import LiteralWords, RawValues, json_string, marked
+from grammars.tool_calls.arguments.values import LiteralWords, RawValues, json_string
 from grammars.tool_calls.names import check_name
 from grammars.tool_calls.pattern import Hole
 from grammars.tool_calls.protocol import SchemaNode
-from grammars.tool_calls.reader import Reader, ReadStep
+from grammars.tool_calls.reader import ReadStep
+from grammars.tool_calls.section import SectionReader
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import EMPTY, Group, Node, Ref, RuleDef, Text, alt, repeat, seq
 from grammars.values.report import ReportRow
@@ -127,8 +128,8 @@ class NestedValues(RawValues):
 
     # -- reading
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
-        is_text, opening = "string" in parameter.types, marked(reader, self.opening)
+    def read(self, reader: SectionReader, parameter: Parameter, end: str) -> ReadStep:
+        is_text, opening = "string" in parameter.types, reader.markers.marked(self.opening)
         comes = reader.exactly if is_text else reader.try_literal  # white space may be part of a text
         if not parameter.types & _CONTAINERS:
             yield from super().read(reader, parameter, end)
@@ -139,13 +140,13 @@ class NestedValues(RawValues):
         else:
             yield from super().read(reader, parameter, end)
 
-    def _read_elements(self, reader: Reader, parameter: Parameter, end: str, opening: str) -> ReadStep:
+    def _read_elements(self, reader: SectionReader, parameter: Parameter, end: str, opening: str) -> ReadStep:
         """Read elements, of which the first is open, and the end of their value."""
         kinds, lead = parameter.types & _CONTAINERS, ""
         while not lead or not (yield from reader.try_literal(end)):
             if lead:
                 yield from reader.literal(opening)
-            key, _ = yield from reader.until(marked(reader, self.middle))
+            key, _ = yield from reader.until(reader.markers.marked(self.middle))
             if not lead:  # the key tells what the schema does not
                 is_list = key == self.item if len(kinds) > 1 else "array" in kinds
                 parameter = _option(parameter, "array" if is_list else "object")
@@ -154,11 +155,10 @@ class NestedValues(RawValues):
             else:
                 reader.arguments(", ")
             reader.arguments("" if is_list else f"{json_string(key)}: ")
-            yield from self.read(reader, _member(parameter, None if is_list else key), self._end(reader, key))
+            yield from self.read(
+                reader, _member(parameter, None if is_list else key), reader.markers.marked(self.patterns.end_of(key))
+            )
         reader.arguments("]" if is_list else "}")
-
-    def _end(self, reader: Reader, key: str) -> str:
-        return marked(reader, self.patterns.end_of(key))
 
     # -- schemas
 

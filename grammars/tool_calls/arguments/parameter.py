@@ -151,13 +151,9 @@ def arrange(named: Sequence[tuple[str, bool, Node]], extra: Node | None, separat
         named = sorted(named, key=lambda item: item[0])
     elif order != "schema":
         raise ModelError(f"unknown order {order!r}", place="tool_calls.options", expected="schema or sorted")
-    return _in_order([(required, node) for _, required, node in named], extra, separator)
-
-
-def _in_order(named: Sequence[tuple[bool, Node]], extra: Node | None, separator: Node) -> Node:
     later = EMPTY if extra is None else repeat(seq(separator, extra))  # the rest of the list after an argument
     first = EMPTY if extra is None else opt(extra, later)  # the rest of the list if nothing precedes it
-    for required, node in reversed(named):
+    for _, required, node in reversed(named):
         written = seq(node, later)
         if is_empty(separator):
             first = later = seq(node if required else opt(node), later)

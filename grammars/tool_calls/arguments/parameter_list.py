@@ -19,8 +19,8 @@ from grammars.tool_calls.arguments.values import (
     ValueCoding,
     one_of,
 )
-from grammars.tool_calls.names import check_name, first_word, id_pattern, make_id
-from grammars.tool_calls.pattern import Hole
+from grammars.tool_calls.names import check_name, first_word, hole_nodes, hole_texts
+from grammars.tool_calls.pattern import Hole, fill
 from grammars.tool_calls.protocol import Quote, SchemaNode
 from grammars.tool_calls.reader import Reader
 from grammars.tool_calls.section import opening_marker, wrapped
@@ -149,12 +149,8 @@ class ParameterList:
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         patterns = self.patterns(form)
         check_name(tool.name, patterns.call, patterns.name_ends(form), place=f"tools.{tool.name}")
-        values: dict[str, Node] = {
-            "name": Text(tool.name),
-            "parameters": Rule(f"arguments_{tool.name}", self._arguments(form, patterns, tool, markers, schema)),
-            "id": Regex(id_pattern(form.id_style)),
-            "index": Regex(id_pattern("index")),
-        }
+        arguments = self._arguments(form, patterns, tool, markers, schema)
+        values = hole_nodes(form, tool.name) | {"parameters": Rule(f"arguments_{tool.name}", arguments)}
         parts = [values[part.name] if isinstance(part, Hole) else markers.node(part) for part in patterns.call]
         end = form.call_end
         # The lexer takes the longest lexeme: where the end begins with the separator, both begin with the same one.
@@ -220,13 +216,8 @@ class ParameterList:
             patterns = self.patterns(form)
             check_name(call.name, patterns.call, patterns.name_ends(form), place=f"tool_calls[{i}].name")
             parameters = self._rendered(form, patterns, arguments_object(call), signature(tools.get(call.name)))
-            values = {
-                "name": call.name,
-                "parameters": parameters,
-                "id": make_id(form.id_style, call.name, i, call.id),
-                "index": str(i + int(form.option("index_base", 0))),
-            }
-            texts.append("".join(values[p.name] if isinstance(p, Hole) else p for p in patterns.call))
+            values = hole_texts(form, call.name, i, call.id) | {"parameters": parameters}
+            texts.append(fill(patterns.call, values))
         return wrapped(form, texts)
 
     def _rendered(
@@ -247,8 +238,7 @@ class ParameterList:
                 "value": self.coding(form).render(value, parameter, patterns.end_of(key)),
                 patterns.flag or "-": patterns.flag_of(value),
             }
-            parts = (*patterns.parameter, *patterns.closing)
-            out.append("".join(holes[p.name] if isinstance(p, Hole) else p for p in parts))
+            out.append(fill((*patterns.parameter, *patterns.closing), holes))
         return patterns.separator.join(out)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:

@@ -9,8 +9,8 @@ from grammars.tool_calls.arguments.argument_patterns import ArgumentPatterns
 from grammars.tool_calls.arguments.parameter import Parameter, signature
 from grammars.tool_calls.arguments.values import ValueCoding
 from grammars.tool_calls.names import first_word
-from grammars.tool_calls.pattern import CallPattern, Hole, fill
-from grammars.tool_calls.reader import ReadStep, UnexpectedText
+from grammars.tool_calls.pattern import Hole
+from grammars.tool_calls.reader import ReadStep
 from grammars.tool_calls.section import SectionReader
 from grammars.tree.markers import Markers
 from grammars.values.format import ToolCallFormat
@@ -33,9 +33,8 @@ class ParameterReader(SectionReader):
         super().__init__(form, tools, markers)
         self._patterns = patterns
         self._coding = coding
-        self._call = _marked(patterns.call, markers)
-        self._parameter = _marked(patterns.parameter, markers)
-        self._markers = markers
+        self._call = self.marked(patterns.call)
+        self._parameter = self.marked(patterns.parameter)
         self._separator = markers.marked(patterns.separator)
         self._opening = markers.marked(patterns.opening)
         self._tail = markers.marked(patterns.tail)
@@ -47,7 +46,9 @@ class ParameterReader(SectionReader):
             if not isinstance(part, Hole):
                 yield from self.literal(part)
             elif part.name == "parameters":
-                self._begin(values)
+                name = self.begin_call(values)
+                self._signature = signature(self.tools.get(name))
+                self._tail = self.markers.marked(self._patterns.tail_of(name))
                 yield from self._arguments()
                 break
             elif part.name == "index":
@@ -65,15 +66,6 @@ class ParameterReader(SectionReader):
         text, end = yield from self.until(*ends, *([follower] if isinstance(follower, str) and follower else []))
         self.back(len(end))
         return text
-
-    def _begin(self, values: Mapping[str, str]) -> None:
-        name = values.get("name", "").strip()
-        if not name:
-            raise UnexpectedText
-        self._signature = signature(self.tools.get(name))
-        self._tail = self._markers.marked(self._patterns.tail_of(name))
-        style = self.form.id_style
-        self.start_call(name, fill(style, {**values, "name": name}) if "$" in style else values.get("id", "").strip())
 
     def _arguments(self) -> ReadStep:
         number = 0
@@ -111,7 +103,7 @@ class ParameterReader(SectionReader):
 
     def _end_of(self, key: str) -> str:
         """Return what ends a value: a token alone, whatever white space follows it, else text with its white space."""
-        end = self._markers.marked(self._patterns.end_of(key))
+        end = self.markers.marked(self._patterns.end_of(key))
         core = end.rstrip()
         return core if "\ud800" <= core[-1:] <= "\udfff" else end
 
@@ -133,7 +125,3 @@ class ParameterReader(SectionReader):
 
 
 _JSON_TYPES = ("string", "number", "boolean", "null", "object", "array")
-
-
-def _marked(pattern: CallPattern, markers: Markers) -> CallPattern:
-    return tuple(part if isinstance(part, Hole) else markers.marked(part) for part in pattern)

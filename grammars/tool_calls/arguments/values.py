@@ -17,7 +17,8 @@ from grammars.tool_calls.arguments.raw_text import bare, contains_end, is_writab
 from grammars.tool_calls.arguments.schema_types import type_of
 from grammars.tool_calls.json_reader import is_inside_string, read_value, stream_value
 from grammars.tool_calls.protocol import SchemaNode
-from grammars.tool_calls.reader import OutputEnded, Reader, ReadStep, UnexpectedText
+from grammars.tool_calls.reader import OutputEnded, ReadStep, UnexpectedText
+from grammars.tool_calls.section import SectionReader
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import Node, alt, seq
 from grammars.values.report import Outcome, ReportRow
@@ -34,7 +35,6 @@ __all__ = [
     "json_scalar",
     "json_string",
     "json_text",
-    "marked",
     "read_text",
 ]
 
@@ -56,7 +56,7 @@ class ValueCoding(Protocol):
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         """The value as text, without ``end``; raises `ToolError` if this coding cannot write it."""
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
+    def read(self, reader: SectionReader, parameter: Parameter, end: str) -> ReadStep:
         """Read a value and ``end`` (marked text) and emit the value as JSON text."""
 
 
@@ -122,7 +122,7 @@ class JsonValues:
     def render(self, value: Any, parameter: Parameter, end: str) -> str:
         return json_scalar(value, parameter, self.spelling)
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
+    def read(self, reader: SectionReader, parameter: Parameter, end: str) -> ReadStep:
         yield from reader.space()
         first = yield from reader.peek()
         if first == '"':
@@ -170,7 +170,7 @@ class RawValues(JsonValues):
                             place=parameter.place, expected="a text without it")  # fmt: skip
         return value
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
+    def read(self, reader: SectionReader, parameter: Parameter, end: str) -> ReadStep:
         if not parameter.types <= _STRING:
             yield from _read_whole(reader, parameter, end)
             return
@@ -222,9 +222,9 @@ class DelimitedValues(RawValues):
         written = super().render(value, parameter, self.closing)
         return self.opening + written + self.closing if isinstance(value, str) else written
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
-        if (yield from reader.try_literal(marked(reader, self.opening))):
-            closing = marked(reader, self.closing)
+    def read(self, reader: SectionReader, parameter: Parameter, end: str) -> ReadStep:
+        if (yield from reader.try_literal(reader.markers.marked(self.opening))):
+            closing = reader.markers.marked(self.closing)
             is_text = "string" in parameter.types  # without masks other values stand there as well
             yield from read_text(reader, closing) if is_text else _read_whole(reader, parameter, closing)
             yield from reader.literal(end)
@@ -234,13 +234,7 @@ class DelimitedValues(RawValues):
             yield from super().read(reader, parameter, end)
 
 
-def marked(reader: Reader, text: str) -> str:
-    """``text`` as the reader sees it, with the tokens of its vocabulary."""
-    markers = getattr(reader, "markers", None)
-    return markers.marked(text) if isinstance(markers, Markers) else text
-
-
-def read_text(reader: Reader, end: str) -> ReadStep:
+def read_text(reader: SectionReader, end: str) -> ReadStep:
     """Read text up to and including ``end`` and emit it as a JSON string while it arrives."""
     reader.arguments('"')
     delimiter = ""
@@ -255,11 +249,11 @@ def _ends(end: str) -> tuple[str, ...]:
     return (end.rstrip(), bare(end)) if end.strip() else (end,)
 
 
-def _read_whole(reader: Reader, parameter: Parameter, end: str) -> ReadStep:
+def _read_whole(reader: SectionReader, parameter: Parameter, end: str) -> ReadStep:
     try:
         text, delimiter = yield from reader.until(*_ends(end))
     except OutputEnded:
-        reader.arguments(reader.take(len(reader.ahead_all())))  # cut off: emit the text unchanged
+        reader.arguments(reader.take(len(reader.ahead())))  # cut off: emit the text unchanged
         raise
     is_json = "string" not in parameter.types or parameter.strings != ALL
     while is_json and is_inside_string(text) and _literal(text.strip()) is _NO_VALUE:
@@ -272,7 +266,7 @@ def _read_whole(reader: Reader, parameter: Parameter, end: str) -> ReadStep:
     reader.arguments(json_text(text, parameter))
 
 
-def _read_word(reader: Reader) -> Generator[None, None, str]:
+def _read_word(reader: SectionReader) -> Generator[None, None, str]:
     """Read a number or a word; raises `UnexpectedText` if there is none."""
     text = ""
     while reader.ahead() or not reader.is_final:

@@ -20,7 +20,6 @@ from grammars.tool_calls.arguments.values import (
     json_scalar,
     json_string,
     json_text,
-    marked,
     one_of,
     read_text,
 )
@@ -28,7 +27,8 @@ from grammars.tool_calls.json_reader import read_key, read_value
 from grammars.tool_calls.names import check_name
 from grammars.tool_calls.pattern import CallPattern, Hole
 from grammars.tool_calls.protocol import Quote, SchemaNode
-from grammars.tool_calls.reader import Reader, ReadStep
+from grammars.tool_calls.reader import ReadStep
+from grammars.tool_calls.section import SectionReader
 from grammars.tree.markers import Markers
 from grammars.tree.nodes import EMPTY, Group, Node, Ref, RuleDef, Text, alt, opt, repeat, seq
 from grammars.tree.nodes import Pattern as Regex
@@ -103,8 +103,8 @@ class _GemmaValues:
 
     # -- reading
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
-        quote = marked(reader, self.quote)
+    def read(self, reader: SectionReader, parameter: Parameter, end: str) -> ReadStep:
+        quote = reader.markers.marked(self.quote)
         yield from reader.space()
         if (yield from reader.exactly(quote)):
             yield from read_text(reader, quote)
@@ -119,7 +119,7 @@ class _GemmaValues:
             reader.back(len(ender))
             reader.arguments(json_text(text.strip(), parameter))
 
-    def _read_members(self, reader: Reader, opening: str, closing: str, end: str) -> ReadStep:
+    def _read_members(self, reader: SectionReader, opening: str, closing: str, end: str) -> ReadStep:
         """Read what follows the first bracket of an object or a list."""
         reader.arguments(opening)
         lead = ""

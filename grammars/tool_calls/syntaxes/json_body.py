@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from grammars.tool_calls.json_reader import read_key, read_value, stream_value
-from grammars.tool_calls.names import id_pattern, make_id
+from grammars.tool_calls.names import hole_nodes, hole_texts
 from grammars.tool_calls.pattern import Hole, escape_literal, fill, parse_pattern
 from grammars.tool_calls.protocol import Quote, SchemaNode
 from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
@@ -25,8 +25,7 @@ from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
 from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
 from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Node, Rule, Text, alt, seq
-from grammars.tree.nodes import Pattern as Regex
+from grammars.tree.nodes import Node, Rule, alt, seq
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 from grammars.values.watchers import CallStep
@@ -156,12 +155,8 @@ class JsonSyntax:
         return (body, '{"type": "function", ' + body.removeprefix("{"))
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
-        values: dict[str, Node] = {
-            "name": Text(_quoted(tool.name)),
-            "arguments": Rule(f"arguments_{tool.name}", schema(ordered(form, arguments_schema(tool)), pointer(tool))),
-            "id": Regex(id_pattern(form.id_style)),
-            "index": Regex(id_pattern("index")),
-        }
+        arguments = schema(ordered(form, arguments_schema(tool)), pointer(tool))
+        values = hole_nodes(form, _quoted(tool.name)) | {"arguments": Rule(f"arguments_{tool.name}", arguments)}
         objects = (
             seq(*(values[part.name] if isinstance(part, Hole) else markers.node(part) for part in parse_pattern(body)))
             for body in self.bodies(form)
@@ -177,19 +172,10 @@ class JsonSyntax:
         return whole_arguments(markers, leads)
 
     def render(self, form: ToolCallFormat, calls: Sequence[Call], tools: Mapping[str, Tool]) -> str:
-        body = _json_body(form).pattern
-        texts = [
-            fill(
-                body,
-                {
-                    "name": _quoted(call.name),
-                    "arguments": arguments_text(call, form.spelling),
-                    "id": make_id(form.id_style, call.name, i, call.id),
-                    "index": str(i + int(form.option("index_base", 0))),
-                },
-            )
-            for i, call in enumerate(calls)
-        ]
+        body, texts = _json_body(form).pattern, []
+        for i, call in enumerate(calls):
+            inside = {"name": _quoted(call.name), "arguments": arguments_text(call, form.spelling)}
+            texts.append(fill(body, hole_texts(form, call.name, i, call.id) | inside))
         return wrapped(form, texts)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:

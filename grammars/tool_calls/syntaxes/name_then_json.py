@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from grammars.tool_calls.json_reader import stream_value
-from grammars.tool_calls.names import check_name, id_pattern, make_id
+from grammars.tool_calls.names import check_name, hole_nodes, hole_texts
 from grammars.tool_calls.pattern import CallPattern, Hole, fill, parse_pattern, pattern_text
 from grammars.tool_calls.protocol import Quote, SchemaNode
-from grammars.tool_calls.reader import Reader, ReadStep, UnexpectedText
+from grammars.tool_calls.reader import Reader, ReadStep
 from grammars.tool_calls.section import SectionReader, opening_marker, wrapped
 from grammars.tool_calls.value_table import lead_texts, until, whole_arguments
 from grammars.tools.parameters import arguments_schema, arguments_text, ordered, pointer
 from grammars.tree.markers import Markers
-from grammars.tree.nodes import Node, Rule, Text, seq
-from grammars.tree.nodes import Pattern as Regex
+from grammars.tree.nodes import Node, Rule, seq
 from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 from grammars.values.watchers import CallStep
@@ -45,17 +44,13 @@ class NameThenJson:
         if (form.section_start + form.call_start).strip():
             return (opening_marker(form),)
         begun = pattern_text(until(parse_pattern(form.option("call", _DEFAULT)), "arguments"))
-        return tuple(fill(begun, _values(form, tool.name, 0)) for tool in tools)
+        return tuple(fill(begun, hole_texts(form, tool.name, 0)) for tool in tools)
 
     def call(self, form: ToolCallFormat, tool: Tool, markers: Markers, schema: SchemaNode) -> Node:
         pattern = parse_pattern(form.option("call", _DEFAULT))
         check_name(tool.name, pattern, ("{",), place=f"tools.{tool.name}")
-        values: dict[str, Node] = {
-            "name": Text(tool.name),
-            "arguments": Rule(f"arguments_{tool.name}", schema(ordered(form, arguments_schema(tool)), pointer(tool))),
-            "id": Regex(id_pattern(form.id_style)),
-            "index": Regex(id_pattern("index")),
-        }
+        arguments = schema(ordered(form, arguments_schema(tool)), pointer(tool))
+        values = hole_nodes(form, tool.name) | {"arguments": Rule(f"arguments_{tool.name}", arguments)}
         parts = (values[part.name] if isinstance(part, Hole) else markers.node(part) for part in pattern)
         return seq(markers.node(form.call_start), *parts, markers.node(form.call_end))
 
@@ -68,21 +63,12 @@ class NameThenJson:
         texts = []
         for i, call in enumerate(calls):
             check_name(call.name, parse_pattern(pattern), ("{",), place=f"tool_calls[{i}].name")
-            values = _values(form, call.name, i, call.id)
-            texts.append(fill(pattern, values | {"arguments": arguments_text(call, form.spelling)}))
+            values = hole_texts(form, call.name, i, call.id) | {"arguments": arguments_text(call, form.spelling)}
+            texts.append(fill(pattern, values))
         return wrapped(form, texts)
 
     def parser(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> Reader:
         return _NameReader(form, tools, markers)
-
-
-def _values(form: ToolCallFormat, name: str, index: int, given: str = "") -> dict[str, str]:
-    style = "" if "$" in form.id_style else form.id_style
-    return {
-        "name": name,
-        "id": make_id(style, name, index, given),
-        "index": str(index + int(form.option("index_base", 0))),
-    }
 
 
 def _follower(pattern: CallPattern, at: int) -> str:
@@ -94,9 +80,8 @@ def _follower(pattern: CallPattern, at: int) -> str:
 class _NameReader(SectionReader):
     def __init__(self, form: ToolCallFormat, tools: Mapping[str, Tool], markers: Markers) -> None:
         super().__init__(form, tools, markers)
-        pattern = parse_pattern(form.option("call", _DEFAULT))
         self._call_id = markers.marked(_CALL_ID)
-        self._pattern = tuple(part if isinstance(part, Hole) else markers.marked(part) for part in pattern)
+        self._pattern = self.marked(parse_pattern(form.option("call", _DEFAULT)))
 
     def call(self) -> ReadStep:
         values: dict[str, str] = {}
@@ -106,7 +91,7 @@ class _NameReader(SectionReader):
             elif not isinstance(part, Hole):
                 yield from self.literal(part)
             elif part.name == "arguments":
-                self._begin(values)
+                self.begin_call(values)
                 yield from stream_value(self, self.arguments)
             elif part.name == "index":
                 values["index"] = yield from self.index()
@@ -116,10 +101,3 @@ class _NameReader(SectionReader):
                     values["name"], _, values["id"] = values["name"].partition(self._call_id)
                 self.name = values.get("name", "").strip()
         self.end_call()
-
-    def _begin(self, values: Mapping[str, str]) -> None:
-        name = values.get("name", "").strip()
-        if not name:
-            raise UnexpectedText
-        style = self.form.id_style
-        self.start_call(name, fill(style, {**values, "name": name}) if "$" in style else values.get("id", "").strip())

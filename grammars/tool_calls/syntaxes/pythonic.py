@@ -22,8 +22,8 @@ from grammars.tool_calls.arguments.parameter_list import ParameterList
 from grammars.tool_calls.arguments.values import JsonValues, LiteralWords, ValueCoding, json_string, json_text
 from grammars.tool_calls.pattern import fill, pattern_text
 from grammars.tool_calls.protocol import Quote, SchemaNode
-from grammars.tool_calls.reader import Reader, ReadStep
-from grammars.tool_calls.section import opening_marker
+from grammars.tool_calls.reader import ReadStep
+from grammars.tool_calls.section import SectionReader, opening_marker
 from grammars.tool_calls.value_table import until
 from grammars.tools.parameters import arguments_object
 from grammars.tree.markers import Markers
@@ -119,12 +119,12 @@ class _PythonValues(JsonValues):
             return self.quote + value + self.quote
         return super().render(value, parameter, end)  # like Python: double quotes for strings that need escapes
 
-    def read(self, reader: Reader, parameter: Parameter, end: str) -> ReadStep:
+    def read(self, reader: SectionReader, parameter: Parameter, end: str) -> ReadStep:
         yield from reader.space()
         first = yield from reader.peek()
-        while not reader.is_final and _OPENING_BEGINS.fullmatch(reader.ahead_all()):
+        while not reader.is_final and _OPENING_BEGINS.fullmatch(reader.ahead()):
             yield from reader.more()
-        opening = _OPENING.match(reader.ahead_all())
+        opening = _OPENING.match(reader.ahead())
         if opening is not None and (opening[1] or len(opening[2]) == 3):
             yield from _read_literal(reader, parameter, opening[1], opening[2])
         elif first in "'\"":
@@ -141,11 +141,11 @@ def _in_quotes(parameter: Parameter, quote: str) -> Node:
     return seq(quote, And((raw_node(parameter.strings), plain)), quote)
 
 
-def _read_literal(reader: Reader, parameter: Parameter, prefix: str, quote: str) -> ReadStep:
+def _read_literal(reader: SectionReader, parameter: Parameter, prefix: str, quote: str) -> ReadStep:
     """Read a raw string, or one in three quotes; emit it as a string if the schema allows one, else as its value."""
     reader.take(len(prefix + quote))
     closing = re.compile(rf"(?s)((?:[^\\]|\\.)*?){quote}")
-    while (closing_match := closing.match(reader.ahead_all())) is None:
+    while (closing_match := closing.match(reader.ahead())) is None:
         yield from reader.more()
     reader.take(closing_match.end())
     try:
@@ -155,7 +155,7 @@ def _read_literal(reader: Reader, parameter: Parameter, prefix: str, quote: str)
     reader.arguments(json_string(value) if "string" in parameter.types else json_text(value, parameter))
 
 
-def _read_string(reader: Reader, parameter: Parameter, quote: str) -> ReadStep:
+def _read_string(reader: SectionReader, parameter: Parameter, quote: str) -> ReadStep:
     """Read a quoted string; emit it as a string if the schema allows one, else as the value that it spells."""
     reader.take(1)
     streams = "string" in parameter.types
@@ -170,10 +170,10 @@ def _read_string(reader: Reader, parameter: Parameter, quote: str) -> ReadStep:
     reader.arguments('"' if streams else json_text(whole, parameter))
 
 
-def _string_piece(reader: Reader, quote: str) -> Generator[None, None, tuple[str, str]]:
+def _string_piece(reader: SectionReader, quote: str) -> Generator[None, None, tuple[str, str]]:
     """Read a piece of a string; return it unescaped, and the quote that ends what follows: "" at the end."""
     while True:
-        text = reader.ahead_all()
+        text = reader.ahead()
         match = re.search(rf"[\\{quote}]", text)
         end = match.start() if match else len(text)
         if end:
@@ -187,15 +187,15 @@ def _string_piece(reader: Reader, quote: str) -> Generator[None, None, tuple[str
             yield from reader.more()
         else:
             closes = yield from _is_followed(reader, 1)
-            joint = None if closes else _JOINT.match(reader.ahead_all(), 1)
+            joint = None if closes else _JOINT.match(reader.ahead(), 1)
             reader.take(joint.end() if joint else 1)
             return ("", joint[1]) if joint else ("", "") if closes else (quote, quote)
 
 
-def _is_followed(reader: Reader, skip: int) -> Generator[None, None, bool]:
+def _is_followed(reader: SectionReader, skip: int) -> Generator[None, None, bool]:
     """Whether the next argument or the end of the call follows ``skip`` characters ahead; reads nothing."""
     while True:
-        after = reader.ahead_all()[skip:]
+        after = reader.ahead()[skip:]
         if _FOLLOWS.match(after):
             return True
         if reader.is_final or not _FOLLOWS_BEGINS.fullmatch(after):
@@ -212,7 +212,7 @@ def _unescaped(escape: str) -> str:
     return "\ufffd" if "\ud800" <= char <= "\udfff" else char
 
 
-def _read_bare(reader: Reader) -> Generator[None, None, str]:
+def _read_bare(reader: SectionReader) -> Generator[None, None, str]:
     """Read an unquoted value up to the comma or parenthesis that ends it.
 
     Quotes count only inside brackets: a string that a template wrote without quotes may contain any.

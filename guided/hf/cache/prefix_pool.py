@@ -18,6 +18,7 @@ from torch.nn.modules import module as of_all_modules
 
 from guided.hf.cache.head_input import foreign_hooks
 from guided.hf.cache.kv_cache import AppendKV, KVCache, TakenRow
+from guided.tracking.commit_log import num_common
 from special_tokens.errors import RequestError, shown
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "Reuse",
     "checked_cache_bytes",
     "model_state",
-    "num_common",
 ]
 
 #: One gibibyte: 23,000 tokens of SmolLM2-135M in float32, 8,000 of a model of 8B in bfloat16 (128 KiB a token).
@@ -177,22 +177,6 @@ class PrefixPool:
 
     def _drop(self, number: int) -> None:
         self._size -= self._rows.pop(number).size_bytes
-
-
-def num_common(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return the length of the common prefix of two tuples or lists: slices are compared, ever longer, then halved."""
-    low, size, end = 0, 32, min(len(one), len(other))
-    while one[low : (high := min(low + size, end))] == other[low:high]:
-        if high == end:
-            return end
-        low, size = high, 2 * size
-    while low < high - 1:
-        middle = (low + high) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 #: What peft's layers note of their adapters.

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import torch
 
 from guided.hf.cache.kv_cache import AppendKV, KVCache, TakenRow
-from guided.hf.cache.prefix_pool import num_common
 from guided.hf.loop.capacity import Capacity
 from guided.hf.loop.loop_row import LoopRow
 from guided.hf.masks.transfer import on_device
+from guided.tracking.commit_log import num_common
 
 __all__ = ["Places"]
 

@@ -14,10 +14,11 @@ import pytest
 import torch
 
 import guided
-from guided.hf.cache.prefix_pool import PrefixPool, num_common
+from guided.hf.cache.prefix_pool import PrefixPool
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.loop.row_loop import RowLoop, Step
 from guided.sampling import Sampling
+from guided.tracking.commit_log import num_common
 from special_tokens.errors import RequestError
 from tests.cases import seeds
 from tests.conftest import make_tiny_guide
