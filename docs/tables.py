@@ -24,8 +24,7 @@ from grammars.reasoning.template import SHIPPED  # noqa: E402
 from grammars.regular.syntax.parser import MAX_PATTERN  # noqa: E402
 from grammars.requests.keys import CONSTRAINT_ALIASES, GUIDANCE, HARMLESS, PROMPT, SAMPLING, UNSUPPORTED  # noqa: E402
 from grammars.text_grammars.lark.check import MAX_ATOMS, MAX_BYTES, MAX_DEFINITIONS, MAX_LEAST_LENGTH, MAX_NESTING  # noqa: E402
-from grammars.text_grammars.lark.lexer import MAX_TOKENS  # noqa: E402
-from grammars.text_grammars.lark.parser import MAX_COUNT  # noqa: E402
+from grammars.text_grammars.lark.parser import MAX_COUNT, MAX_TOKENS  # noqa: E402
 from grammars.text_grammars.structural_tag.builder import FORMATS  # noqa: E402
 from grammars.tools.normalise import MAX_TOOLS  # noqa: E402
 

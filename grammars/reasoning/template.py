@@ -19,7 +19,6 @@ from grammars.regular.terms import Regular
 from grammars.regular.terms import text as word
 from grammars.text_grammars.lark.ast import (
     AndExpr,
-    Attribute,
     Definition,
     Expr,
     LarkGrammar,
@@ -29,6 +28,7 @@ from grammars.text_grammars.lark.ast import (
     Regexp,
     RoleMark,
     SeqExpr,
+    error_at,
     map_lexemes,
     walk,
 )
@@ -149,9 +149,9 @@ def _between_markers(source: LarkGrammar) -> tuple[str, str, tuple[Expr, ...], s
         parts.pop()
     first, last = (parts[0], parts[-1]) if parts else (None, None)
     if not isinstance(first, RoleMark) or first.name not in _OPENING:
-        raise _misplaced(start, "a template begins with the opening marker", "start: $START_ID ... $END_ID")
+        raise error_at(start.at, "a template begins with the opening marker", expected="start: $START_ID ... $END_ID")
     if not isinstance(last, RoleMark) or last.name not in _CLOSING:
-        raise _misplaced(start, "a template ends with the closing marker", "start: $START_ID ... $END_ID")
+        raise error_at(start.at, "a template ends with the closing marker", expected="start: $START_ID ... $END_ID")
     inside = parts[1:-1]
     before = ""
     while not _OPENING[first.name] and len(inside) > 1 and isinstance(head := inside[0], Literal) and _is_blank(head):
@@ -163,20 +163,15 @@ def _between_markers(source: LarkGrammar) -> tuple[str, str, tuple[Expr, ...], s
     for expr in inner:
         if isinstance(expr, RoleMark) or (isinstance(expr, Name) and expr.name == "start"):
             shown = f"${expr.name}" if isinstance(expr, RoleMark) else "the rule start"
-            line, column = expr.at
-            raise GrammarError(f"{shown} occurs inside the block", line=line, column=column,
-                               expected="markers at its beginning and end only")  # fmt: skip
+            expected = "markers at its beginning and end only"
+            raise error_at(expr.at, f"{shown} occurs inside the block", expected=expected)
     if not middle:
-        raise _misplaced(start, "there is nothing between the markers", "effort none for no reasoning")
+        raise error_at(start.at, "there is nothing between the markers", expected="effort none for no reasoning")
     return first.name, before, middle, last.name, lead
 
 
 def _is_blank(literal: Literal) -> bool:
     return not literal.text.strip()
-
-
-def _misplaced(start: Definition, message: str, expected: str) -> GrammarError:
-    return GrammarError(message, line=start.at[0], column=start.at[1], expected=expected)
 
 
 def _with_start(source: LarkGrammar, body: Expr) -> LarkGrammar:
@@ -207,7 +202,7 @@ def _without_text(source: LarkGrammar, words: Sequence[str]) -> LarkGrammar:
         return Name(name)
 
     definitions = tuple(
-        d if d.is_terminal else replace(d, body=_barred(d.body) if _ends_itself(d) else map_lexemes(d.body, keep))
+        d if d.is_terminal else replace(d, body=_barred(d.body) if d.is_lexeme_rule else map_lexemes(d.body, keep))
         for d in source.definitions
     )
     taken = {d.name for d in definitions} & {d.name for d in extra}
@@ -218,7 +213,3 @@ def _without_text(source: LarkGrammar, words: Sequence[str]) -> LarkGrammar:
 
 def _barred(body: Expr) -> Expr:
     return AndExpr((body, Name("NO_END")))
-
-
-def _ends_itself(definition: Definition) -> bool:
-    return any(isinstance(a, Attribute) and a.name in ("lazy", "suffix") for a in definition.attributes)

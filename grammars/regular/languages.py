@@ -24,6 +24,7 @@ __all__ = [
     "Unknown",
     "disjoint",
     "fixed_prefix",
+    "fixed_suffix",
     "is_finite",
     "lengths",
     "shortest",
@@ -199,6 +200,13 @@ def fixed_prefix(term: Regular) -> str:
     if term.op == "and":
         return max(map(fixed_prefix, term.args), key=len)
     return ""
+
+
+def fixed_suffix(term: Regular) -> str:
+    """Return text that every word ends with (not always the longest such text)."""
+    if term.op == "words" and len(term.args) == 1:
+        return str(next(iter(term.args)))
+    return fixed_suffix(term.args[-1]) if term.op == "cat" and term.args else ""
 
 
 def disjoint(one: Regular, two: Regular) -> bool:

@@ -13,8 +13,6 @@ from grammars.regular.languages import shortest
 from grammars.text_grammars.gbnf.convert import gbnf_to_lark
 from grammars.text_grammars.lark.ast import (
     AltExpr,
-    CharRange,
-    Definition,
     Expr,
     LarkGrammar,
     Literal,
@@ -70,7 +68,7 @@ class _Texts:
         for _ in range(_MAX_PASSES):
             is_new = False
             for definition in self._definitions:  # each after those that it names
-                text, previous = self._whole(definition), self._shortest.get(definition.name)
+                text, previous = self._text(definition.whole), self._shortest.get(definition.name)
                 if text is not None and len(text) <= _MAX_LENGTH and (previous is None or len(text) < len(previous)):
                     self._shortest[definition.name], is_new = text, True
             if not is_new:
@@ -87,18 +85,10 @@ class _Texts:
                 rests |= dict.fromkeys(filter(None, self._rests(option, "", whole, ())))
         return GrammarTexts(self._shortest.get("start"), tuple(sorted(rests, key=len)[:_MAX_TEXTS]), ends)
 
-    def _whole(self, definition: Definition) -> str | None:
-        """A shortest text of a definition, the suffix included after which it ends."""
-        suffix = next((attribute.value for attribute in definition.attributes if attribute.name == "suffix"), None)
-        parts = [definition.body] if suffix is None or isinstance(suffix, str) else [definition.body, suffix]
-        return self._text(SeqExpr(tuple(parts)))
-
     def _text(self, expr: Expr) -> str | None:
         match expr:
             case Literal(text=text):
                 return text
-            case CharRange(first=first):
-                return first
             case Name(name=name):
                 return self._shortest.get(name)
             case SeqExpr(parts=parts):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from grammars.regular.languages import fixed_suffix
+from grammars.regular.syntax.parser import InvalidRegex
+from grammars.regular.syntax.rust import NotTranslated, language
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     Definition,
@@ -26,15 +29,6 @@ from special_tokens.errors import GrammarError
 
 __all__ = ["PlacedSchema", "placed_schemas", "schemas_in"]
 
-#: The constant text at the end of a regex.
-_TAIL = re.compile(r"(?<!\\)(?:[^\\()\[\]{}*+?.|^$]|\\\W|\\[ntr])+$")
-_GROUP = re.compile(r"\([^()]*\)")
-_ESCAPE_OR_CLASS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
-#: Escapes that cannot be part of `_TAIL`: ``\\x41`` and the like, Unicode properties (``\\p``), control characters.
-_OTHER_ESCAPE = re.compile(r"\\[0-9xuUpPcC]")
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_MAX_TAIL = 64  # characters
-_LINE_BREAKS_AND_TABS = {"n": "\n", "t": "\t", "r": "\r"}
 _MAX_PLACES = 20_000  # expressions of one source that are read; schemas in later expressions are not found
 
 
@@ -159,21 +153,15 @@ class _GrammarSchemas:
         match expr:
             case Literal(text=text, ignore_case=False):
                 return text
-            case Regexp(regex=regex, flags="") if "(?" not in regex and not _OTHER_ESCAPE.search(regex):
-                if "|" in _GROUP.sub("", _ESCAPE_OR_CLASS.sub("", regex)):
-                    return None
-                tail = _TAIL.search(regex, max(0, len(regex) - _MAX_TAIL))
-                return (
-                    _ESCAPED.sub(lambda match: _LINE_BREAKS_AND_TABS.get(match[1], match[1]), tail[0]) if tail else None
-                )
+            case Regexp(regex=regex, flags=flags):
+                with suppress(InvalidRegex, NotTranslated):
+                    return fixed_suffix(language(regex, flags)) or None
             case JsonExpr():
                 return ""
             case SeqExpr(parts=(*_, last)):
                 return self._last_text_of(last)
             case Name(name=name) if name in self._rules:
                 rule = self._rules[name]
-                suffix = next((attribute.value for attribute in rule.attributes if attribute.name == "suffix"), None)
-                is_lexeme = isinstance(rule.body, Literal | Regexp)
-                end = suffix if isinstance(suffix, Literal | Regexp) else rule.body if is_lexeme else None
-                return None if end is None else self._last_text_of(end)
+                end = rule.suffix or rule.body
+                return self._last_text_of(end) if isinstance(end, Literal | Regexp) else None
         return None

@@ -28,6 +28,7 @@ from grammars.text_grammars.lark.ast import (
     Regexp,
     Repeated,
     SeqExpr,
+    error_at,
     is_lexeme,
     map_lexemes,
 )
@@ -200,18 +201,17 @@ def _escaped(source: LarkGrammar) -> LarkGrammar:
             return Literal(spell(expr.text)[1:-1], at=expr.at)
         term = languages.of(expr)
         if term is None or not term.plain or shortest(term) in (None, UNKNOWN):
-            line, column = getattr(expr, "at", (0, 0))
-            raise GrammarError("this lexeme cannot be written into a JSON string", line=line, column=column,
-                               place="tools", hint="write it without & and ~")  # fmt: skip
+            raise error_at(getattr(expr, "at", (0, 0)), "this lexeme cannot be written into a JSON string",
+                           place="tools", hint="write it without & and ~")  # fmt: skip
         return Regexp(content_regex(term))
 
     definitions = []
     for d in source.definitions:
         if d.is_terminal:
             continue
-        if any(a.name in ("lazy", "suffix") for a in d.attributes):
-            raise GrammarError("lazy and suffix= cannot be written into a JSON string", line=d.at[0], column=d.at[1],
-                               place="tools", hint="leave the delimiter out of the characters")  # fmt: skip
+        if d.is_lexeme_rule:
+            raise error_at(d.at, "lazy and suffix= cannot be written into a JSON string",
+                           place="tools", hint="leave the delimiter out of the characters")  # fmt: skip
         definitions.append(Definition(d.name, map_lexemes(d.body, spelled), (), d.at))
     ignores = tuple(type(i)(spelled(i.body), i.at) for i in source.ignores)
     return LarkGrammar(tuple(definitions), ignores)

@@ -23,10 +23,11 @@ from grammars.regular.syntax.ecma_tree import (
     Tree,
     tree_alt,
     tree_cat,
+    tree_rep,
 )
 from grammars.regular.terms import ALL, ANY, EPS, NONE, Ranges, Regular, alt, cat, chars, inter, neg, ranges_minus, rep
 
-__all__ = ["has", "lowered", "plain"]
+__all__ = ["lowered"]
 
 _MAX_UNROLL = 12  # repeats of a body with assertions are written out up to this many times
 _MAX_SIZE = 100_000  # parts of a term when what it shares is written out each time
@@ -208,8 +209,8 @@ class _Lowering:
         if least == 0 and not following:
             return ALL
         if least <= 1 and not has(body, ("word", "no word", "end", "lookbehind", "lookahead")):
-            later = Repetition(_without_start(body), 0, None if most is None else most - 1)
-            once = self.suffix((body, plain(later), *following), before)
+            later = tree_rep(_without_start(body), 0, None if most is None else most - 1)
+            once = self.suffix((body, later, *following), before)
             return alt(once, self.suffix(following, before)) if least == 0 else once
         raise NotRegular("an assertion inside an unbounded repeat")
 
@@ -240,12 +241,7 @@ def _without_start(tree: Tree) -> Tree:
         case Alternation(options=options):
             return tree_alt([_without_start(option) for option in options])
         case Repetition(body=body, least=least, most=most):
-            return plain(Repetition(_without_start(body), least, most))
+            return tree_rep(_without_start(body), least, most)
         case LookAround(ahead=ahead, negative=negative, body=body):
             return LookAround(ahead, negative, _without_start(body))
     return tree
-
-
-def plain(tree: Repetition) -> Tree:
-    """The repeat, as a regular term where its body is a regular term."""
-    return rep(tree.body, tree.least, tree.most) if isinstance(tree.body, Regular) else tree

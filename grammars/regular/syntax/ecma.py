@@ -9,13 +9,9 @@ and most assertions inside an unbounded repeat; `NotRegular` says which.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
-from itertools import chain, pairwise
 
-from grammars.regular.languages import surely_empty
 from grammars.regular.syntax.assertions import lowered
-from grammars.regular.syntax.character_classes import WORD
 from grammars.regular.syntax.ecma_parser import EcmaParser
 from grammars.regular.syntax.ecma_tree import (
     END,
@@ -23,12 +19,11 @@ from grammars.regular.syntax.ecma_tree import (
     Alternation,
     Concatenation,
     InvalidPattern,
-    LookAround,
     NotRegular,
     Repetition,
     Tree,
 )
-from grammars.regular.terms import MAX_CODE_POINT, Ranges, Regular, inter, neg
+from grammars.regular.terms import Regular
 
 __all__ = ["InvalidPattern", "NotRegular", "disputed", "language", "may_match_less"]
 
@@ -71,49 +66,27 @@ def disputed(pattern: str) -> str:
 
 @lru_cache(maxsize=1_000)
 def _has_ascii_boundaries(pattern: str) -> bool:
-    """Whether the pattern is surely found in the same strings, whatever other letters word boundaries know."""
+    """Whether all texts of the pattern are surely ASCII, so that other letters play no part at word boundaries."""
     try:
         tree = EcmaParser(pattern).parse()
-        is_whole = isinstance(tree, Concatenation) and (tree.parts[0], tree.parts[-1]) == (START, END)
-        if is_whole and all(ranges[-1][1] < 0x80 for ranges in _classes(tree)):
-            return True
-        found = lowered(tree)
-        for more in ((0x80, MAX_CODE_POINT),), _letters(tree):
-            other = lowered(tree, (*WORD, *more))
-            if not (surely_empty(inter(found, neg(other))) and surely_empty(inter(other, neg(found)))):
-                return False
     except (InvalidPattern, NotRegular):
         return False
-    return True
+    is_whole = isinstance(tree, Concatenation) and (tree.parts[0], tree.parts[-1]) == (START, END)
+    return is_whole and _reads_ascii(tree)
 
 
-def _letters(tree: Tree) -> Ranges:
-    """The characters beyond ASCII that Python takes for letters, one for all that the tree tells not apart."""
-    ranges = chain.from_iterable(_classes(tree, with_assertions=True))
-    edges = {edge for low, high in ranges for edge in (low, high + 1) if 0x80 < edge <= MAX_CODE_POINT}
-    out = []
-    for low, after in pairwise(sorted({0x80, *edges, MAX_CODE_POINT + 1})):
-        is_letter = chr(low).isalnum()
-        is_mixed = any(chr(code).isalnum() != is_letter for code in range(low, after))
-        if is_letter or is_mixed:
-            out.append((low, low if is_mixed else after - 1))
-    return tuple(out)
-
-
-def _classes(tree: Tree, *, with_assertions: bool = False) -> Iterator[Ranges]:
-    """Yield the characters that each part of the tree reads, of look-around only ``with_assertions``."""
+def _reads_ascii(tree: Tree) -> bool:
+    """Whether each part of the tree reads ASCII alone; look-around reads nothing."""
     match tree:
         case Regular(op="chars", args=ranges):
-            yield ranges
+            return bool(ranges[-1][1] < 0x80)
         case Regular(op="words", args=words):
-            yield tuple((code, code) for code in sorted(set(map(ord, "".join(words)))))
+            return all(map(str.isascii, words))
         case Regular(args=parts) | Concatenation(parts=parts) | Alternation(options=parts):
-            for part in parts:
-                yield from _classes(part, with_assertions=with_assertions)
+            return all(map(_reads_ascii, parts))
         case Repetition(body=body):
-            yield from _classes(body, with_assertions=with_assertions)
-        case LookAround(body=body) if with_assertions:
-            yield from _classes(body, with_assertions=True)
+            return _reads_ascii(body)
+    return True
 
 
 def may_match_less(pattern: str) -> bool:

@@ -9,9 +9,9 @@ engine.  `searched(pattern)` is the strings in which a pattern of pydantic is fo
 from __future__ import annotations
 
 import string
-import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import cast
 
 from grammars.regular.syntax.assertions import lowered
@@ -291,8 +291,6 @@ def _combined(operator: str, left: Ranges, right: Ranges) -> Ranges:
     return right
 
 
-#: After this code point only variation selectors are assigned, which count as parts of words.
-_LAST_ASSIGNED, _SELECTORS = 0x323AF, ((0xE0100, 0xE01EF),)
 #: Symbols that are letters: in circles and in squares.
 _SYMBOLS: Ranges = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
 _SPACES: Ranges = (
@@ -306,8 +304,7 @@ def _unicode_class(name: str) -> Ranges:
     """``\\d``, ``\\w``, ``\\s`` as the engine defines them: for all scripts."""
     if name == "s":
         return _SPACES
-    kinds = {"Nd"} if name == "d" else {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "Pc"}
-    ranges = [(code, code) for code in range(_LAST_ASSIGNED + 1) if unicodedata.category(chr(code)) in kinds]
-    if name == "w":
-        ranges += [(0x200C, 0x200D), *_SELECTORS, *_SYMBOLS]
-    return chars(ranges).args  # type: ignore[no-any-return]
+    if name == "d":
+        return category("Nd")
+    letters = chain.from_iterable(map(category, ("L", "M", "Nd", "Nl", "Pc")))
+    return chars((*letters, (0x200C, 0x200D), *_SYMBOLS)).args  # type: ignore[no-any-return]

@@ -9,10 +9,10 @@ from typing import Any
 from lark import Token
 from lark.exceptions import UnexpectedToken
 
-from grammars.text_grammars.lark.ast import Definition, Expr, Literal, Regexp
+from grammars.text_grammars.lark.ast import Definition, Expr, Literal, Regexp, error_at
 from grammars.text_grammars.lark.check import check_size
-from grammars.text_grammars.lark.lexer import check_tokens
-from grammars.text_grammars.lark.parser import GrammarValues, lark_parser, place_of, refused
+from grammars.text_grammars.lark.lexer import Lines
+from grammars.text_grammars.lark.parser import GrammarValues, lark_parser, place_of, refused, unexpected
 from special_tokens.errors import GrammarError, shown
 
 __all__ = ["parse_gbnf"]
@@ -60,35 +60,21 @@ def parse_gbnf(text: Any) -> list[Definition]:
     try:
         definitions: list[Definition] = lark_parser(_GRAMMAR, _tokens_of, _Values).parse(text)
     except UnexpectedToken as error:
-        raise _unexpected(error, text) from None
+        expected = "name ::= ..." if "HEAD" in error.expected and "VBAR" not in error.expected else ""
+        hint = "finish its last rule" if error.token.type == "$END" else ""
+        raise unexpected(error, text, expected=expected, hint=hint) from None
     return definitions
 
 
 def _tokens_of(data: str) -> Iterator[Token]:
-    at, line, begin, number = 0, 1, 0, 0
+    at, lines = 0, Lines(data)
     while at < len(data):
         match = _SCANNER.match(data, at)
         if match is None:
-            raise GrammarError(f"unexpected {shown(data[at])}", line=line, column=at - begin + 1, expected="GBNF")
+            raise error_at(lines.place(at), f"unexpected {shown(data[at])}", expected="GBNF")
         if match.lastgroup != "SKIP":
-            token = Token(str(match.lastgroup), match.group(), at, line, at - begin + 1)
-            check_tokens(number, token)
-            number += 1
-            yield token
-        newlines = data.count("\n", at, match.end())
-        if newlines:
-            line += newlines
-            begin = data.rindex("\n", at, match.end()) + 1
+            yield Token(str(match.lastgroup), match.group(), at, *lines.place(at))
         at = match.end()
-
-
-def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
-    token = error.token
-    if token.type == "$END":
-        line, column = text.count("\n") + 1, len(text.split("\n")[-1]) + 1
-        return GrammarError("the grammar ends too early", line=line, column=column, hint="finish its last rule")
-    expected = "name ::= ..." if "HEAD" in error.expected and "VBAR" not in error.expected else ""
-    return GrammarError(f"unexpected {shown(str(token)[:40])}", line=token.line, column=token.column, expected=expected)
 
 
 class _Values(GrammarValues):

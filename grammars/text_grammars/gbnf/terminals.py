@@ -8,11 +8,11 @@ characters are separate lexemes, which loses no text and costs some speed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from grammars.limits.work import WORK, Work
+from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.languages import lengths
 from grammars.text_grammars.lark.ast import (
     Definition,
@@ -21,12 +21,14 @@ from grammars.text_grammars.lark.ast import (
     Literal,
     Name,
     SeqExpr,
+    error_at,
     map_parts,
 )
 from grammars.text_grammars.lark.check import MAX_ATOMS, check_names
-from grammars.text_grammars.lark.graph import components, uses_of
-from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, swallowing_lexemes
-from special_tokens.errors import GrammarError
+from grammars.text_grammars.lark.follow_sets import FollowSets
+from grammars.text_grammars.lark.graph import components, reach, users_of, uses_of
+from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
+from grammars.text_grammars.lark.lost_texts import LexerWalk
 
 __all__ = ["as_lark"]
 
@@ -61,18 +63,13 @@ class _Converted:
         work = Work(WORK.lexemes)
         while True:
             source = self._written(names)
-            losers = swallowing_lexemes(source, work) if len(source.definitions) <= _MAX_ANALYSED else []
+            losers = _longer_lexemes(source, work) if len(source.definitions) <= _MAX_ANALYSED else []
             if not losers:
                 return source
             for loser in losers:
                 if isinstance(loser, Literal) and len(loser.text) > MAX_ATOMS:
-                    line, column = loser.at
-                    raise GrammarError(
-                        "the literal may continue into what follows it, and is too long to be split into characters",
-                        line=line,
-                        column=column,
-                        expected=f"at most {MAX_ATOMS} characters",
-                    )
+                    what = "the literal may continue into what follows it, and is too long to be split into characters"
+                    raise error_at(loser.at, what, expected=f"at most {MAX_ATOMS} characters")
             self.split |= {loser.text for loser in losers if isinstance(loser, Literal)}
             lost = {loser.name for loser in losers if isinstance(loser, Name)}
             self._demote({rule for rule in names if names[rule].upper() in lost})
@@ -89,16 +86,9 @@ class _Converted:
 
     def _demote(self, rules: set[str]) -> None:
         """Turn terminals into rules, and with them the terminals that use them: terminals may use only terminals."""
-        users: dict[str, list[str]] = {name: [] for name in self.uses}
-        for name, used in self.uses.items():
-            for other in used:
-                users[other].append(name)
-        waiting = list(rules)
-        while waiting:
-            name = waiting.pop()
-            if name in self.terminals:
-                self.terminals.discard(name)
-                waiting += users[name]
+        users = users_of(self.uses)
+        for rule in reach(rules, users.__getitem__):
+            self.terminals.discard(rule)
 
     def _new_names(self) -> dict[str, str]:
         """Return unique names that are valid in Lark; a terminal's is the same in upper case."""
@@ -133,6 +123,18 @@ class _Converted:
             case Literal(text=text, at=at) if not terminal and text in self.split:
                 return SeqExpr(tuple(Literal(char, False, at) for char in text))
         return map_parts(expr, partial(self._expr, names=names, terminal=terminal))
+
+
+def _longer_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
+    """Return the lexemes of several characters that the lexer may read on where others end; past ``work`` all."""
+    lexemes: Iterable[Expr | None]
+    try:
+        lexemes = LexerWalk(source, work).longer
+    except TooMuch:
+        lexemes = FollowSets(source).lexemes
+    languages = LexemeLanguages(source)
+    known = ((lexeme, languages.of(lexeme)) for lexeme in lexemes if lexeme is not None)
+    return [lexeme for lexeme, term in known if term is None or lengths(term)[1] != 1]
 
 
 def _regular_rules(uses: Mapping[str, Mapping[str, Name]]) -> frozenset[str]:

@@ -11,12 +11,13 @@ from functools import partial
 from typing import TypeAlias
 
 from grammars.regular.terms import Regular
+from special_tokens.errors import GrammarError
 
 __all__ = [
+    "LEXEME_ATTRIBUTES",
     "AltExpr",
     "AndExpr",
     "Attribute",
-    "CharRange",
     "Definition",
     "Expr",
     "Ignore",
@@ -33,6 +34,7 @@ __all__ = [
     "RoleMark",
     "SeqExpr",
     "SourcePlace",
+    "error_at",
     "is_lexeme",
     "map_lexemes",
     "map_parts",
@@ -42,6 +44,14 @@ __all__ = [
 
 SourcePlace: TypeAlias = tuple[int, int]
 
+LEXEME_ATTRIBUTES = ("lazy", "suffix")
+
+
+def error_at(at: SourcePlace, message: str, *, expected: str = "", hint: str = "", place: str = "") -> GrammarError:
+    """Return the error for what is wrong at a place of the text; ``place`` is that of the text in the request."""
+    line, column = at
+    return GrammarError(message, line=line, column=column, place=place, expected=expected, hint=hint)
+
 
 @dataclass(frozen=True, slots=True)
 class Literal:
@@ -49,15 +59,6 @@ class Literal:
 
     text: str
     ignore_case: bool = False
-    at: SourcePlace = field(default=(0, 0), compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class CharRange:
-    """``"a".."z"``."""
-
-    first: str
-    last: str
     at: SourcePlace = field(default=(0, 0), compare=False)
 
 
@@ -162,7 +163,6 @@ class Repeated:
 
 Expr: TypeAlias = (
     Literal
-    | CharRange
     | Regexp
     | Name
     | RoleMark
@@ -199,6 +199,26 @@ class Definition:
     @property
     def is_terminal(self) -> bool:
         return is_terminal_name(self.name)
+
+    @property
+    def is_lexeme_rule(self) -> bool:
+        """Whether it is a rule of which ``lazy`` or ``suffix=`` makes one lexeme."""
+        return any(attribute.name in LEXEME_ATTRIBUTES for attribute in self.attributes)
+
+    @property
+    def suffix(self) -> Expr | None:
+        """The text after the body that ends the rule; None if there is no such attribute."""
+        suffixes = (a.value for a in self.attributes if a.name == "suffix" and not isinstance(a.value, str))
+        return next(suffixes, None)
+
+    @property
+    def whole(self) -> Expr:
+        """The body with its suffix."""
+        return self.body if self.suffix is None else SeqExpr((self.body, self.suffix))
+
+    @property
+    def is_lexeme(self) -> bool:
+        return self.is_terminal or self.is_lexeme_rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +279,7 @@ def is_lexeme(expr: Expr, is_lexeme_rule: Callable[[str], bool] = lambda name: F
     match expr:
         case Literal(text=text):
             return bool(text)
-        case CharRange() | Regexp() | RegexExt() | AndExpr() | NotExpr() | JsonExpr() | KnownLexeme():
+        case Regexp() | RegexExt() | AndExpr() | NotExpr() | JsonExpr() | KnownLexeme():
             return True
         case Name(name=name):
             return expr.is_terminal or is_lexeme_rule(name)

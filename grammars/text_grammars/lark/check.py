@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container
 
 from grammars.regular.languages import lengths
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import LooksAround, NotTranslated, approximate_language, language
 from grammars.regular.terms import Regular
 from grammars.text_grammars.lark.ast import (
-    AltExpr,
+    LEXEME_ATTRIBUTES,
     AndExpr,
     Attribute,
     Definition,
@@ -27,14 +27,13 @@ from grammars.text_grammars.lark.ast import (
     Refused,
     RegexExt,
     Regexp,
-    Repeated,
     RoleMark,
-    SeqExpr,
     SourcePlace,
+    error_at,
     parts_of,
     walk,
 )
-from grammars.text_grammars.lark.graph import components, fixpoint, uses_of
+from grammars.text_grammars.lark.graph import RuleProperty, components, reach, uses_of
 from special_tokens.errors import GrammarError, shown
 
 __all__ = [
@@ -48,7 +47,7 @@ __all__ = [
     "check_names",
     "check_shape",
     "check_size",
-    "productive_rules",
+    "having_text",
 ]
 
 #: A chain of this many rules still compiles on the engine's thread (about 2,600 overflow an 8 MB stack).
@@ -61,8 +60,7 @@ MAX_NESTING = 25
 #: Characters of a lexeme's shortest text: the engine's work at its first byte grows with them (200,000 take 0.3 s).
 MAX_LEAST_LENGTH = 200_000
 
-_LEXEME_ATTRIBUTES = ("lazy", "suffix")
-_HARMLESS_ATTRIBUTES = ("capture",)
+_ATTRIBUTES = (*LEXEME_ATTRIBUTES, "capture")
 #: Attributes of the engine that break rollback, alternatives or sampling; only a trusted caller may set them.
 _TRUSTED_ATTRIBUTES = {
     "max_tokens": "use max_tokens of the request",
@@ -95,7 +93,7 @@ def check(source: LarkGrammar, *, roles: frozenset[str] = frozenset()) -> None:
         raise GrammarError("the grammar is empty", expected="a rule called start")
     check_shape(source)
     for statement in source.refused:
-        raise _refuse(statement.why, statement.at, statement.hint)
+        raise error_at(statement.at, statement.why, hint=statement.hint)
     _check_atoms(source, roles)
     check_names(source)
     for definition in source.definitions:
@@ -111,14 +109,8 @@ def check_length(term: Regular, what: str, *, at: SourcePlace = (0, 0), place: s
     least = lengths(term)[0]
     if least > MAX_LEAST_LENGTH:
         size = f": {least}" if least < 10**15 else ""
-        raise GrammarError(
-            f"the shortest text of {what} is too long{size}",
-            line=at[0],
-            column=at[1],
-            place=place,
-            expected=f"at most {MAX_LEAST_LENGTH} characters",
-            hint="use fewer or smaller repeats",
-        )
+        message, expected = f"the shortest text of {what} is too long{size}", f"at most {MAX_LEAST_LENGTH} characters"
+        raise error_at(at, message, expected=expected, hint="use fewer or smaller repeats", place=place)
 
 
 def check_shape(source: LarkGrammar) -> None:
@@ -137,24 +129,20 @@ def check_shape(source: LarkGrammar) -> None:
         _check_nesting(ignore.body, ignore.at)
 
 
-def _refuse(message: str, at: SourcePlace, hint: str = "only a trusted caller may write it") -> GrammarError:
-    return GrammarError(message, line=at[0], column=at[1], hint=hint)
-
-
 def _check_atoms(source: LarkGrammar, roles: frozenset[str]) -> None:
     for expr in source.walk():
         match expr:
             case Refused(why=why, hint=hint, at=at):
-                raise _refuse(why, at, hint)
+                raise error_at(at, why, hint=hint)
             case RoleMark(name=name, at=at) if name not in roles:
                 roles_known = ", ".join(f"${role}" for role in sorted(roles))
                 if not roles_known:
-                    raise _refuse(f"${name} is not Lark", at, "roles are allowed in reasoning templates only")
-                raise GrammarError(f"there is no role ${name}", line=at[0], column=at[1], expected=roles_known)
+                    raise error_at(at, f"${name} is not Lark", hint="roles are allowed in reasoning templates only")
+                raise error_at(at, f"there is no role ${name}", expected=roles_known)
             case RegexExt(json=body, at=at) if not body.startswith("{"):
-                raise _refuse("%regex takes an object", at, 'write %regex {"substring_words": "..."}')
+                raise error_at(at, "%regex takes an object", hint='write %regex {"substring_words": "..."}')
             case JsonExpr(json=body, at=at) if not body.startswith(("{", "true", "false")):
-                raise _refuse(f"%json takes a schema, not {body[:40]}", at, 'write %json {"type": ...}')
+                raise error_at(at, f"%json takes a schema, not {body[:40]}", hint='write %json {"type": ...}')
             case Regexp(regex=regex, flags=flags, at=at):
                 _check_regex(regex, flags, at)
 
@@ -164,15 +152,14 @@ def _check_regex(regex: str, flags: str, at: SourcePlace) -> None:
         check_length(approximate_language(regex, flags), f"/{regex[:40]}/", at=at)
         language(regex, flags)
     except LooksAround as error:
-        raise GrammarError(
-            f"/{regex[:40]}/ has {error}, which lexemes cannot have", line=at[0], column=at[1],
-            expected="a regex of Rust without it", hint="the lexer takes the longest match and looks around nothing",
-        ) from None  # fmt: skip
+        what = f"/{regex[:40]}/ has {error}, which lexemes cannot have"
+        hint = "the lexer takes the longest match and looks around nothing"
+        raise error_at(at, what, expected="a regex of Rust without it", hint=hint) from None
     except NotTranslated:
         pass  # the engine alone knows its language: a script, another flag, a very long pattern
     except InvalidRegex as error:
-        message, column = f"not a regular expression: {error}", at[1] + 1 + error.at
-        raise GrammarError(message, line=at[0], column=column, expected="a regex of Rust") from None
+        fault = at[0], at[1] + 1 + error.at
+        raise error_at(fault, f"not a regular expression: {error}", expected="a regex of Rust") from None
 
 
 def _check_nesting(body: Expr, at: SourcePlace) -> None:
@@ -180,7 +167,7 @@ def _check_nesting(body: Expr, at: SourcePlace) -> None:
     while stack:
         expr, depth = stack.pop()
         if depth > MAX_NESTING:
-            raise _refuse(f"parentheses are nested more than {MAX_NESTING} deep", at, "name the inner parts")
+            raise error_at(at, f"parentheses are nested more than {MAX_NESTING} deep", hint="name the inner parts")
         stack.extend((child, depth + 1) for child in parts_of(expr))
 
 
@@ -196,16 +183,15 @@ def check_names(source: LarkGrammar, begin: str = "start", how: str = "start: ..
             hint = f"first in line {first.at[0]}"
             if any(getattr(one.body, "at", None) == one.at for one in (first, definition)):  # an import
                 hint += "; give what is imported another name: -> NAME"
-            raise _refuse(f"{shown(definition.name)} is defined twice", definition.at, hint)
+            raise error_at(definition.at, f"{shown(definition.name)} is defined twice", hint=hint)
         defined[definition.name] = definition
     if begin not in defined:
         raise GrammarError(f"there is no rule called {begin}", expected=how)
     for expr in source.walk():
         if isinstance(expr, Name) and expr.name not in defined:
             near = difflib.get_close_matches(expr.name, defined, 1)
-            raise _refuse(
-                f"{shown(expr.name)} is not defined", expr.at, f"is it {shown(near[0])}?" if near else "add it"
-            )
+            hint = f"is it {shown(near[0])}?" if near else "add it"
+            raise error_at(expr.at, f"{shown(expr.name)} is not defined", hint=hint)
 
 
 # -- one definition
@@ -216,15 +202,15 @@ def _check_definition(definition: Definition) -> None:
         _check_attribute(attribute)
     if definition.is_terminal:
         if definition.attributes:
-            raise _refuse("a terminal takes no attributes", definition.at, "use a lower-case name")
+            raise error_at(definition.at, "a terminal takes no attributes", hint="use a lower-case name")
         _check_lexeme(definition.body, f"the terminal {definition.name}")
-    elif any(attribute.name in _LEXEME_ATTRIBUTES for attribute in definition.attributes):
+    elif definition.is_lexeme_rule:
         _check_lexeme(definition.body, f"{definition.name}, which has lazy or suffix,")
         return
     else:
         for expr in walk(definition.body):
             if isinstance(expr, AndExpr):
-                raise _refuse("& joins terminals only", expr.at, "give it an UPPER-CASE name")
+                raise error_at(expr.at, "& joins terminals only", hint="give it an UPPER-CASE name")
     _check_greedy(definition.body)
 
 
@@ -232,26 +218,23 @@ def _check_greedy(body: Expr) -> None:
     """Refuse lazy quantifiers, which the engine would read as greedy ones, where no attribute ends the lexeme."""
     for expr in walk(body):
         if isinstance(expr, Regexp) and (lazy := _LAZY.match(expr.regex)):
-            raise GrammarError(
-                f"{lazy['quantifier']} is lazy, and terminals take the longest match",
-                line=expr.at[0],
-                column=expr.at[1] + 1 + lazy.start("quantifier"),
-                hint="leave the delimiter out of its characters, or make it a rule with lazy or suffix=",
-            )
+            quantifier = expr.at[0], expr.at[1] + 1 + lazy.start("quantifier")
+            hint = "leave the delimiter out of its characters, or make it a rule with lazy or suffix="
+            raise error_at(quantifier, f"{lazy['quantifier']} is lazy, and terminals take the longest match", hint=hint)
 
 
 def _check_attribute(attribute: Attribute) -> None:
     if attribute.name in _TRUSTED_ATTRIBUTES:
-        raise _refuse(f"{attribute.name}= is not a client's to set", attribute.at, _TRUSTED_ATTRIBUTES[attribute.name])
-    if attribute.name not in (*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES):
-        attributes = ", ".join((*_LEXEME_ATTRIBUTES, *_HARMLESS_ATTRIBUTES))
-        line, column = attribute.at
-        raise GrammarError(
-            f"there is no attribute {shown(attribute.name)}", line=line, column=column, expected=attributes
-        )
+        hint = _TRUSTED_ATTRIBUTES[attribute.name]
+        raise error_at(attribute.at, f"{attribute.name}= is not a client's to set", hint=hint)
+    if attribute.name not in _ATTRIBUTES:
+        what = f"there is no attribute {shown(attribute.name)}"
+        raise error_at(attribute.at, what, expected=", ".join(_ATTRIBUTES))
+    if attribute.name == "lazy" and attribute.value is not None:
+        raise error_at(attribute.at, "lazy takes no value", hint="write suffix= for a text that ends the rule")
     if attribute.name == "suffix":
         if attribute.value is None or isinstance(attribute.value, str):
-            raise _refuse("suffix= needs a literal, a regex or a terminal", attribute.at, 'write suffix="..."')
+            raise error_at(attribute.at, "suffix= needs a literal, a regex or a terminal", hint='write suffix="..."')
         _check_lexeme(attribute.value, "suffix=")
 
 
@@ -259,13 +242,12 @@ def _check_lexeme(body: Expr, what: str) -> None:
     for expr in walk(body):
         match expr:
             case Name(name=name, at=at) if not expr.is_terminal:
-                raise _refuse(
-                    f"{what} contains the rule {shown(name)}", at, "only terminals, literals and regexes are allowed"
-                )
+                hint = "only terminals, literals and regexes are allowed"
+                raise error_at(at, f"{what} contains the rule {shown(name)}", hint=hint)
             case JsonExpr(at=at):
-                raise _refuse(f"{what} contains %json", at, "use it in a rule")
+                raise error_at(at, f"{what} contains %json", hint="use it in a rule")
             case RoleMark(at=at):
-                raise _refuse(f"{what} contains a token", at, "use it in a rule")
+                raise error_at(at, f"{what} contains a token", hint="use it in a rule")
 
 
 # -- terminals and rules as graphs
@@ -278,56 +260,22 @@ def _check_terminals(source: LarkGrammar) -> None:
         for name in group:
             again = next((used for used in uses[name].values() if used.name in group), None)
             if again is not None:
-                raise _refuse(f"the terminal {again.name} is made of itself", again.at, "use lower-case rules")
+                raise error_at(again.at, f"the terminal {again.name} is made of itself", hint="use lower-case rules")
 
 
 def _check_productive(source: LarkGrammar) -> None:
     """Refuse a reachable rule without a finite text: a model that enters it could never leave it."""
     rules = {d.name: d for d in source.definitions if not d.is_terminal}
     uses = uses_of(rules.values())
-    groups = components(uses)
-    productive = productive_rules(source)
-    leads_back = {name for group in groups for name in group if len(group) > 1 or name in uses[name]}
-    for name in _reachable(uses):
-        if name not in productive and name in leads_back:
-            raise _refuse(f"the rule {shown(name)} can never end", rules[name].at, "give it an option without itself")
+    has_text = having_text(source).holds
+    leads_back = {name for group in components(uses) for name in group if len(group) > 1 or name in uses[name]}
+    for name in reach(["start"], uses.__getitem__):
+        if name in leads_back and not has_text(Name(name)):
+            hint = "give it an option without itself"
+            raise error_at(rules[name].at, f"the rule {shown(name)} can never end", hint=hint)
 
 
-def productive_rules(source: LarkGrammar, endless: Container[int] = ()) -> set[str]:
-    """Return the rules that have a finite text; ``endless`` are the ``id`` of lexemes that have none."""
-    rules = {d.name: d for d in source.definitions if not d.is_terminal}
-    uses = uses_of(rules.values())
-    productive: set[str] = set()
-
-    def has_text(expr: Expr) -> bool:
-        if id(expr) in endless:
-            return False
-        match expr:
-            case Name(name=name):
-                return name not in rules or name in productive
-            case SeqExpr(parts=parts) | AndExpr(parts=parts):
-                return all(map(has_text, parts))
-            case AltExpr(options=options):
-                return any(map(has_text, options))
-            case Repeated(body=body, least=least):
-                return least == 0 or has_text(body)
-        return True
-
-    def holds(name: str) -> bool:
-        if not has_text(rules[name].body):
-            return False
-        productive.add(name)
-        return True
-
-    fixpoint([name for group in components(uses) for name in group], uses, holds)
-    return productive
-
-
-def _reachable(uses: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return ``start`` and all rules that it uses, directly or not."""
-    reached, waiting = {"start": None}, ["start"]
-    for name in waiting:  # which it extends
-        new = {used: None for used in uses[name] if used not in reached}
-        reached |= new
-        waiting += new
-    return waiting
+def having_text(source: LarkGrammar, endless: Container[int] = ()) -> RuleProperty:
+    """Return what has a finite text; ``endless`` are the ``id`` of lexemes that have none."""
+    rules = {d.name: d for d in source.definitions if not d.is_lexeme}
+    return RuleProperty(rules, lambda leaf: id(leaf) not in endless)

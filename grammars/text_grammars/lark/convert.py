@@ -9,7 +9,7 @@ from typing import Any
 
 from grammars.json_schema.build import DEFAULT_SPELLING, Outcome, Policy, ReportRow, SchemaReport, Spelling, build
 from grammars.regular.terms import Regular
-from grammars.text_grammars.lark.ast import Expr, JsonExpr, LarkGrammar, Name, SourcePlace, map_lexemes
+from grammars.text_grammars.lark.ast import Expr, JsonExpr, LarkGrammar, Name, SourcePlace, error_at, map_lexemes
 from grammars.text_grammars.lark.check import check, check_length, check_size
 from grammars.text_grammars.lark.endless_lexemes import EndlessLexeme, endless_lexemes
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, json_language
@@ -17,7 +17,7 @@ from grammars.text_grammars.lark.lost_texts import LexerWalk
 from grammars.text_grammars.lark.parser import parse
 from grammars.text_grammars.lark.write import write
 from grammars.tree.render import render
-from special_tokens.errors import GrammarError, SchemaError
+from special_tokens.errors import GrammarError
 
 __all__ = ["ClientGrammar", "Schemas", "check_ends", "client_grammar", "located", "parse_source"]
 
@@ -112,13 +112,9 @@ def check_ends(source: LarkGrammar, *, then: Regular | None = None, has_rows: bo
     for rule in source.definitions:
         language = languages.of(rule.body) if any(a.name == "lazy" for a in rule.attributes) else None
         if language is not None and language.nullable:
-            raise GrammarError(
-                f"{rule.name} is lazy and may be empty, so it always would be",
-                line=rule.at[0],
-                column=rule.at[1],
-                expected="at least one character",
-                hint="put what ends it into the rule, or use suffix=",
-            )
+            what = f"{rule.name} is lazy and may be empty, so it always would be"
+            hint = "put what ends it into the rule, or use suffix="
+            raise error_at(rule.at, what, expected="at least one character", hint=hint)
     endless = endless_lexemes(source, then=then)
     for lexeme in endless:
         if not lexeme.is_avoidable or not (has_rows or lexeme.is_ignored):
@@ -128,24 +124,19 @@ def check_ends(source: LarkGrammar, *, then: Regular | None = None, has_rows: bo
 
 def _endless(shown: str, at: SourcePlace, *, has_text: bool = True) -> GrammarError:
     no_text = "" if has_text else "no text ends this grammar: "
-    return GrammarError(
-        f"{no_text}{shown} can never end: all that may follow it continues it",
-        line=at[0],
-        column=at[1],
-        hint="leave the delimiter out of its characters, and with one beyond ASCII all that share its first byte, "
-        "or give the rule suffix=",
+    hint = (
+        "leave the delimiter out of its characters, and with one beyond ASCII all that share its first byte, "
+        "or give the rule suffix="
     )
+    return error_at(at, f"{no_text}{shown} can never end: all that may follow it continues it", hint=hint)
 
 
 def located(error: GrammarError, place: str) -> GrammarError:
     """Return the error with the place of the grammar in the request added."""
     if place in error.place:
         return error
-    if isinstance(error, SchemaError):
-        return error
-    return GrammarError(
-        error.message, line=error.line, column=error.column, place=place, expected=error.expected, hint=error.hint
-    )
+    at = error.line, error.column
+    return error_at(at, error.message, expected=error.expected, hint=error.hint, place=place)
 
 
 class Schemas:

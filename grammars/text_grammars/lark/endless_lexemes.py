@@ -15,10 +15,17 @@ from typing import NamedTuple
 from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.languages import is_finite
 from grammars.regular.terms import NONE, Regular, alt, derive
-from grammars.text_grammars.lark.ast import Expr, LarkGrammar, SourcePlace
-from grammars.text_grammars.lark.check import productive_rules
+from grammars.text_grammars.lark.ast import Expr, LarkGrammar, Name, SourcePlace
+from grammars.text_grammars.lark.check import having_text
 from grammars.text_grammars.lark.follow_sets import FollowSets, set_bits
-from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages, class_representatives, shown_lexeme
+from grammars.text_grammars.lark.graph import reach
+from grammars.text_grammars.lark.greedy_lexemes import (
+    LexemeLanguages,
+    class_representatives,
+    derivatives,
+    moves,
+    shown_lexeme,
+)
 from grammars.text_grammars.lark.written_out import written_out
 
 __all__ = ["BEGIN", "EndlessLexeme", "can_end", "endless_lexemes", "ignored_after"]
@@ -106,7 +113,8 @@ def endless_lexemes(source: LarkGrammar, *, then: Regular | None = None) -> list
         return []
     dead = {id(ends.sets.lexemes[n]): ends.lexemes([n])[n][0].nullable for n in places if n > 0}
     never_empty = [key for key, may_be_empty in dead.items() if not may_be_empty]
-    has_text, has_option = ("start" in productive_rules(source, without) for without in (never_empty, dead))
+    start = Name("start")
+    has_text, has_option = (having_text(source, without).holds(start) for without in (never_empty, dead))
     return list(dict.fromkeys(
         EndlessLexeme(shown_lexeme(ends.lexeme(n)), at, has_text or n < 0, has_option or n < 0, n < 0)
         for n, at in sorted([*places.items(), *trapped.items()], key=lambda item: (item[0] < 0, item[1]))
@@ -143,21 +151,13 @@ def can_end(lexeme: Regular, follower: Regular, work: Work) -> bool:
     """
     if follower.nullable:
         return True
-    seen = {lexeme}
-    waiting = [lexeme]
-    while waiting:
-        state = waiting.pop(0)
-        codes = class_representatives(state, follower) if state.nullable else class_representatives(state)
-        work.spend((len(codes) + 4) * (state.size + 4))
+    for number, state in enumerate(reach([lexeme], derivatives)):
+        if number >= WORK.lexeme_states:
+            return True
+        work.spend((len(moves(state)) + 4) * (state.size + 4))
         if state.nullable:
-            work.spend(len(codes) * follower.size)
+            codes = class_representatives(state, follower)
+            work.spend(len(codes) * (state.size + follower.size))
             if any(derive(state, c) == NONE and derive(follower, c) != NONE for c in codes):
                 return True
-        for code in codes:
-            following = derive(state, code)
-            if following != NONE and following not in seen:
-                if len(seen) >= WORK.lexeme_states:
-                    return True
-                seen.add(following)
-                waiting.append(following)
     return False

@@ -21,7 +21,7 @@ from grammars.text_grammars.lark.ast import (
     SourcePlace,
     is_lexeme,
 )
-from grammars.text_grammars.lark.graph import components, fixpoint, reachable_bits, uses_of
+from grammars.text_grammars.lark.graph import RuleProperty, reach, reachable_bits
 
 __all__ = ["END", "FollowSets", "set_bits"]
 
@@ -68,20 +68,20 @@ class FollowSets:
         *,
         by_place: bool = False,
     ) -> None:
-        self._may_be_empty, self._by_place = may_be_empty, by_place
-        self.rules = {d.name: d for d in source.definitions if not d.is_terminal}
-        self.lexeme_rules = {d.name for d in source.definitions if any(a.name != "capture" for a in d.attributes)}
+        self._by_place = by_place
+        self._rules = {d.name: d for d in source.definitions if not d.is_lexeme}
+        self._lexeme_rules = {d.name: d for d in source.definitions if d.is_lexeme_rule}
         self.lexemes: list[Expr | None] = [None]
         self.places: dict[int, SourcePlace] = {}
         self._numbers: dict[Expr | int, int] = {}
-        self.nullable: set[str] = set()  #: the rules that may be empty
-        self._learn_nullable()
+        self._is_nullable = RuleProperty(self._rules, lambda leaf: leaf == Literal("") or may_be_empty(leaf)).holds
         self._first = self._firsts()
-        self.begin = self._first["start"] | (END if "start" in self.nullable else 0)
+        start = Name("start")
+        self.begin = self._first_of(start) | (END if self._is_nullable(start) else 0)
         self.followers = self._all_followers()
-        if "start" in self.lexeme_rules:  # the grammar is one lexeme
-            number = self._number(Name("start"))
-            self.begin, self.followers[number], self.places[number] = 1 << number, END, self.rules["start"].at
+        if "start" in self._lexeme_rules:  # the grammar is one lexeme
+            number = self._number(start)
+            self.followers[number], self.places[number] = END, self._lexeme_rules["start"].at
 
     def _number(self, expr: Expr) -> int:
         key = id(expr) if self._by_place else expr
@@ -91,50 +91,24 @@ class FollowSets:
             self.lexemes.append(expr)
         return number
 
-    # -- nullable rules and first sets
-
-    def _learn_nullable(self) -> None:
-        uses = uses_of(self.rules.values())
-        order = [name for group in components(uses) for name in group]
-
-        def holds(name: str) -> bool:
-            if name in self.lexeme_rules or not self._is_nullable(self.rules[name].body):
-                return False
-            self.nullable.add(name)
-            return True
-
-        fixpoint(order, uses, holds)
-
-    def _is_nullable(self, expr: Expr) -> bool:
-        match expr:
-            case Literal(text=""):
-                return True
-            case Name(name=name) if name in self.rules:
-                return name in self.nullable
-            case SeqExpr(parts=parts):
-                return all(map(self._is_nullable, parts))
-            case AltExpr(options=options):
-                return any(map(self._is_nullable, options))
-            case Repeated(body=body, least=least):
-                return least == 0 or self._is_nullable(body)
-        return self._may_be_empty(expr)
+    # -- first sets
 
     def _firsts(self) -> dict[str, int]:
         bits: dict[str, int] = {}
         leads_to: dict[str, set[str]] = {}
-        for name, rule in self.rules.items():
+        for name, rule in self._rules.items():
             leads_to[name] = set()
             bits[name] = self._first_of(rule.body, leads_to[name])
         return reachable_bits(bits, leads_to)
 
     def _first_of(self, expr: Expr, rules: set[str] | None = None) -> int:
         """Return the first set of an expression; if ``rules`` is given, its rules are added there instead."""
-        if is_lexeme(expr, self.lexeme_rules.__contains__):
+        if is_lexeme(expr, self._lexeme_rules.__contains__):
             return 1 << self._number(expr)
         bits = 0
         match expr:
             case Name(name=name):
-                if name not in self.rules:
+                if name not in self._rules:
                     return 0
                 if rules is None:
                     return self._first[name]
@@ -159,13 +133,8 @@ class FollowSets:
 
     def reached(self) -> list[int]:
         """Return the numbers of the lexemes that a text of the grammar may come to."""
-        reached = dict.fromkeys(set_bits(self.begin & ~END))
-        waiting = list(reached)
-        for number in waiting:  # which it extends
-            new = [i for i in set_bits(self.followers.get(number, 0) & ~END) if i not in reached]
-            reached.update(dict.fromkeys(new))
-            waiting += new
-        return waiting
+        begin = set_bits(self.begin & ~END)
+        return list(reach(begin, lambda number: set_bits(self.followers.get(number, 0) & ~END)))
 
     def uses(self, work: Work) -> Iterator[tuple[SourcePlace, int]]:
         """Yield the places of lexemes, each with the set that may follow there in one use of its rule.
@@ -195,10 +164,11 @@ class FollowSets:
 
     def _all_followers(self) -> dict[int, int]:
         """Return the follow sets; a node (rule or lexeme) at the end of a rule inherits what follows that rule."""
-        bodies = {name: rule.body for name, rule in self.rules.items() if name not in self.lexeme_rules}
-        self._parts = {name: list(self._parts_of(body, 0, True, True, False)) for name, body in bodies.items()}
-        after: dict[str | int, int] = {**dict.fromkeys(self.rules, 0), "start": END}
-        inherits: dict[str | int, set[str]] = {name: set() for name in self.rules}
+        self._parts = {
+            name: list(self._parts_of(rule.body, 0, True, True, False)) for name, rule in self._rules.items()
+        }
+        after: dict[str | int, int] = {**dict.fromkeys(self._rules, 0), "start": END}
+        inherits: dict[str | int, set[str]] = {name: set() for name in self._rules}
         for name, parts in self._parts.items():
             for part in parts:
                 after[part.node] = after.get(part.node, 0) | part.bits
@@ -209,13 +179,13 @@ class FollowSets:
 
     def _parts_of(self, expr: Expr, bits: int, ends: bool, is_first: bool, is_later: bool) -> Iterator[_Part]:
         """Yield the rules and lexemes of an expression that ``bits`` may follow; the others are as in `_Part`."""
-        if is_lexeme(expr, self.lexeme_rules.__contains__):
+        if is_lexeme(expr, self._lexeme_rules.__contains__):
             at = getattr(expr, "at", (0, 0))
             self.places.setdefault(number := self._number(expr), at)
             yield _Part(number, bits, ends, is_first, is_later, at)
             return
         match expr:
-            case Name(name=name) if name in self.rules:
+            case Name(name=name) if name in self._rules:
                 yield _Part(name, bits, ends, is_first, is_later)
             case SeqExpr(parts=parts):
                 firsts = list(accumulate(map(self._is_nullable, parts[:-1]), bool.__and__, initial=is_first))

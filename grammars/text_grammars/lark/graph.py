@@ -1,16 +1,18 @@
-"""Graph algorithms over the rules of a grammar, without recursion: uses, components, reachability, fixpoint.
+"""Graph algorithms over the rules of a grammar, without recursion: uses, components, reachability, properties.
 
 All are linear in nodes and edges; sets of lexemes are integers with one bit each, so that a union is cheap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import TypeVar
 
-from grammars.text_grammars.lark.ast import Definition, Name, walk
+from grammars.text_grammars.lark.ast import AltExpr, Definition, Expr, Name, Repeated, SeqExpr, walk
 
-__all__ = ["components", "fixpoint", "reachable_bits", "uses_of"]
+__all__ = ["RuleProperty", "components", "reach", "reachable_bits", "users_of", "uses_of"]
 
 T = TypeVar("T", bound=Hashable)
 
@@ -26,6 +28,27 @@ def uses_of(definitions: Iterable[Definition]) -> dict[str, dict[str, Name]]:
                 names.setdefault(expr.name, expr)
         uses[name] = names
     return uses
+
+
+def users_of(uses: Mapping[T, Iterable[T]]) -> dict[T, list[T]]:
+    """Return for each node those that use it."""
+    users: dict[T, list[T]] = {node: [] for node in uses}
+    for node, used in uses.items():
+        for other in used:
+            users[other].append(node)
+    return users
+
+
+def reach(begin: Iterable[T], leads_to: Callable[[T], Iterable[T]]) -> Iterator[T]:
+    """Yield each node that is reached from those of ``begin``, themselves included, once."""
+    found = dict.fromkeys(begin)
+    waiting = deque(found)
+    while waiting:
+        yield (node := waiting.popleft())
+        for other in leads_to(node):
+            if other not in found:
+                found[other] = None
+                waiting.append(other)
 
 
 def components(uses: Mapping[T, Iterable[T]]) -> list[list[T]]:
@@ -79,19 +102,36 @@ def reachable_bits(own_bits: Mapping[T, int], leads_to: Mapping[T, Collection[T]
     return out
 
 
-def fixpoint(order: Iterable[str], uses: Mapping[str, Collection[str]], holds: Callable[[str], bool]) -> None:
-    """Call ``holds`` for each node in ``order``, and again for the users of every node for which it became true."""
-    users: dict[str, list[str]] = {node: [] for node in uses}
-    for node, used in uses.items():
-        for other in used:
-            users[other].append(node)
-    place = {node: i for i, node in enumerate(order)}
-    settled: set[str] = set()
-    waiting = list(place)
-    while waiting:
-        new = []
-        for node in waiting:
-            if node not in settled and holds(node):
-                settled.add(node)
-                new.append(node)
-        waiting = sorted({user for node in new for user in users[node] if user not in settled}, key=place.__getitem__)
+class RuleProperty:
+    """A property that a sequence has if all of its parts have it, a choice if one option has it, a rule as its body.
+
+    ``of_leaf`` says it of what has no parts, as lexemes and the names of other definitions than ``rules``.
+    """
+
+    def __init__(self, rules: Mapping[str, Definition], of_leaf: Callable[[Expr], bool]) -> None:
+        self._rules, self._of_leaf = rules, of_leaf
+        self._holding: set[str] = set()
+        uses = uses_of(rules.values())
+        users = users_of(uses)
+        place = {name: i for i, name in enumerate(chain(*components(uses)))}  # each after those that it uses
+        waiting = list(place)
+        while waiting:
+            new = []
+            for name in waiting:
+                if name not in self._holding and self.holds(rules[name].body):
+                    self._holding.add(name)
+                    new.append(name)
+            again = {user for name in new for user in users[name]} - self._holding
+            waiting = sorted(again, key=place.__getitem__)
+
+    def holds(self, expr: Expr) -> bool:
+        match expr:
+            case Name(name=name) if name in self._rules:
+                return name in self._holding
+            case SeqExpr(parts=parts):
+                return all(map(self.holds, parts))
+            case AltExpr(options=options):
+                return any(map(self.holds, options))
+            case Repeated(body=body, least=least):
+                return least == 0 or self.holds(body)
+        return self._of_leaf(expr)

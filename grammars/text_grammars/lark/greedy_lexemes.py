@@ -1,16 +1,14 @@
-"""Greedy lexemes: their languages, those of grammar nodes, and those that swallow what follows others.
+"""Greedy lexemes: their languages, and those of grammar nodes.
 
-The engine's lexer takes the longest lexeme and never backtracks.  All analysis of one grammar draws on one `Work`.
+The engine's lexer takes the longest lexeme and never backtracks.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
-from grammars.limits.work import WORK, TooMuch, Work
 from grammars.regular.compact import CompactAlphabet
-from grammars.regular.languages import disjoint, lengths
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import NotTranslated, approximate_language, language
 from grammars.regular.terms import (
@@ -22,6 +20,7 @@ from grammars.regular.terms import (
     borders,
     cat,
     chars,
+    derivative_classes,
     derive,
     inter,
     neg,
@@ -31,7 +30,6 @@ from grammars.regular.terms import (
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,
-    CharRange,
     Expr,
     JsonExpr,
     KnownLexeme,
@@ -43,7 +41,6 @@ from grammars.text_grammars.lark.ast import (
     Repeated,
     SeqExpr,
 )
-from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
 from grammars.text_grammars.lark.graph import components, uses_of
 from grammars.tree.nodes import Alt, And, Group, Lexeme, Node, Not, Pattern, Ref, Repeat, RuleDef, Seq, Text
 from grammars.values.spelling import Spelling
@@ -52,11 +49,12 @@ __all__ = [
     "CLOSE",
     "LexemeLanguages",
     "class_representatives",
+    "derivatives",
     "json_language",
+    "moves",
     "node_language",
     "shortest_texts",
     "shown_lexeme",
-    "swallowing_lexemes",
 ]
 
 #: A character of no text: the end of a lexeme that nothing goes on with.
@@ -84,7 +82,7 @@ class LexemeLanguages:
         self._terminals: dict[str, Regular | None] = {}
         self.alphabet: CompactAlphabet | None = None
         if compared_with is not None:
-            kinds = Literal | CharRange | Regexp | JsonExpr | KnownLexeme
+            kinds = Literal | Regexp | JsonExpr | KnownLexeme
             parts = (expr for expr in source.walk() if isinstance(expr, kinds))
             terms = [term for part in parts if (term := self.of(part)) is not None]
             self.alphabet = CompactAlphabet([*terms, *compared_with])
@@ -94,11 +92,9 @@ class LexemeLanguages:
             for name in group:
                 self._terminals[name] = self.of(terminals[name].body)
         for rule in source.definitions:
-            for attribute in rule.attributes:
-                if attribute.name in ("lazy", "suffix"):
-                    end = attribute.value
-                    term = self.of(rule.body if end is None or isinstance(end, str) else SeqExpr((rule.body, end)))
-                    self._terminals[rule.name] = None if term is None else shortest_texts(term)
+            if rule.is_lexeme_rule:
+                term = self.of(rule.whole)
+                self._terminals[rule.name] = None if term is None else shortest_texts(term)
 
     def of(self, lexeme: Expr) -> Regular | None:
         """Return the language of a lexeme; None if it is unknown or too large to analyse."""
@@ -121,8 +117,6 @@ class LexemeLanguages:
         match expr:
             case Literal(text=word, ignore_case=ignore_case):
                 return self.compact(_any_case(word) if ignore_case else text(word))
-            case CharRange(first=first, last=last):
-                return self.compact(chars([(ord(first), ord(last))]))
             case Regexp(regex=regex, flags=flags):
                 return self.compact((approximate_language if self._at_most else language)(regex, flags))
             case KnownLexeme(language=term) | JsonExpr(language=term) if term is not None:
@@ -219,91 +213,19 @@ def _json_values(node: Node, rules: dict[str, RuleDef], inner: Regular) -> Itera
                 yield from _json_values(option, rules, inner)
 
 
-def swallowing_lexemes(source: LarkGrammar, work: Work) -> list[Expr]:
-    """Return the lexemes that may continue where they, or another lexeme allowed at the same position, should end.
-
-    The engine takes the longest lexeme: if one of these continues, the text that follows the other is impossible.  A
-    lexeme with too many states is listed; if ``work`` is used up, every lexeme of more than one character is.
-    """
-    languages = LexemeLanguages(source, ())
-    analysis = FollowSets(source, languages.may_be_empty)
-    swallowing: dict[Expr, None] = {}
-
-    def language_of(number: int) -> Regular:
-        lexeme = analysis.lexemes[number]
-        term = None if lexeme is None else languages.of(lexeme)
-        return ALL if term is None else term
-
-    after: dict[int, Regular] = {}
-    try:
-        work.spend(len(analysis.lexemes))
-        for short, neighbours in _together(analysis, language_of, work).items():
-            bits = analysis.followers.get(short, 0)
-            if bits not in after:
-                work.spend(bits.bit_count())
-                after[bits] = alt(*(language_of(i) for i in set_bits(bits) if i))
-            for long in set_bits(neighbours):
-                work.spend(10)
-                if analysis.lexemes[long] not in swallowing and _can_swallow(
-                    language_of(short), language_of(long), after[bits], work
-                ):
-                    swallowing[analysis.lexemes[long]] = None  # type: ignore[index]
-    except TooMuch:
-        characters = LexemeLanguages(source)
-        terms = ((lexeme, characters.of(lexeme)) for lexeme in analysis.lexemes if lexeme is not None)
-        return [lexeme for lexeme, term in terms if term is None or lengths(term)[1] != 1]
-    return list(swallowing)
-
-
-def _together(analysis: FollowSets, language_of: Callable[[int], Regular], work: Work) -> dict[int, int]:
-    """Return for each lexeme the set of those that the lexer may read next to it, itself included.
-
-    Two lexemes that have a text in common are read as both: what follows one stands next to what follows the other.
-    """
-    together: dict[int, int] = {}
-    waiting = [(analysis.begin, analysis.begin)]
-    while waiting:
-        ones, others = waiting.pop()
-        for one in set_bits(ones & ~END):
-            work.spend()
-            new = others & ~END & ~together.get(one, 0)
-            together[one] = together.get(one, 0) | new
-            for other in set_bits(new):
-                work.spend(language_of(one).size + language_of(other).size)
-                if one == other or not disjoint(language_of(one), language_of(other)):
-                    pair = analysis.followers.get(one, 0), analysis.followers.get(other, 0)
-                    waiting += [pair] if one == other else [pair, pair[::-1]]
-    return together
-
-
-def _can_swallow(short: Regular, long: Regular, after: Regular, work: Work) -> bool:
-    """Whether after some text of ``short`` a first character of ``after`` continues ``long``."""
-    if after == NONE or lengths(long)[1] == 1:
-        return False
-    seen = {(short, long)}
-    waiting = deque(seen)
-    while waiting:
-        one, other = waiting.popleft()
-        codes = class_representatives(one, other, after)
-        work.spend((len(codes) + 4) * (one.size + other.size + 4))
-        for code in codes:
-            further = derive(other, code)
-            if further == NONE:
-                continue
-            if one.nullable:
-                work.spend(after.size)
-                if derive(after, code) != NONE:
-                    return True
-            pair = (derive(one, code), further)
-            if pair[0] != NONE and pair not in seen:
-                if len(seen) >= WORK.lexeme_states:
-                    return True
-                seen.add(pair)
-                waiting.append(pair)
-    return False
-
-
 def class_representatives(*terms: Regular) -> list[int]:
     """Return one code point of every class that the terms distinguish; no surrogates, which text never contains."""
     edges = {0} | {edge for term in terms for edge in borders(term) if edge <= MAX_CODE_POINT}
     return sorted({code if not 0xD800 <= code <= 0xDFFF else 0xE000 for code in edges})
+
+
+@lru_cache(maxsize=10_000)
+def moves(term: Regular) -> list[tuple[int, int, Regular]]:
+    """Return the ranges of characters that the term may begin with, each with what follows there."""
+    classes = ((low, high, derive(term, low)) for low, high in derivative_classes(term))
+    return [move for move in classes if move[2] != NONE]
+
+
+def derivatives(term: Regular) -> Iterator[Regular]:
+    """Yield what may follow a first character of the term."""
+    return (after for _, _, after in moves(term))

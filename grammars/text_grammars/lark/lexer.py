@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
 from lark import Token
 
+from grammars.text_grammars.lark.ast import SourcePlace, error_at
 from special_tokens.errors import GrammarError
 
-__all__ = ["KINDS", "MAX_TOKENS", "check_tokens", "tokens_of"]
-
-#: Tokens of a grammar; the parser takes about 10 us for each.
-MAX_TOKENS = 80_000
+__all__ = ["KINDS", "Lines", "tokens_of"]
 
 _RULES = (
     ("COMMENT", r"(?:#|//)[^\n]*"),
@@ -80,8 +79,7 @@ def tokens_of(text: str) -> Iterator[Token]:
     held: Token | None = None
     depth = 0
     begun = False
-    for number, token in enumerate(_raw(text)):
-        check_tokens(number, token)
+    for token in _raw(text):
         if token.type == "NEWLINE":
             held = token if begun and depth == 0 else None
             continue
@@ -93,59 +91,55 @@ def tokens_of(text: str) -> Iterator[Token]:
         yield token
 
 
-def check_tokens(number: int, token: Token) -> None:
-    """Raise `GrammarError` if token number ``number`` is more than a grammar may have."""
-    if number >= MAX_TOKENS:
-        raise GrammarError("the grammar is too large", line=token.line or 0, column=token.column or 0,
-                           expected=f"at most {MAX_TOKENS} words and signs")  # fmt: skip
+class Lines:
+    """The places of a text's characters."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def place(self, at: int) -> SourcePlace:
+        line = bisect_right(self._starts, at)
+        return line, at - self._starts[line - 1] + 1
 
 
 def _raw(text: str) -> Iterator[Token]:
-    at, line, begin = 0, 1, 0  # `begin` is where the line begins
-    begins_rule = True
+    at, lines, begins_rule = 0, Lines(text), True
     while at < len(text):
         modifiers = _MODIFIERS.match(text, at) if begins_rule else None
         at = modifiers.end() if modifiers else at
         match = _SCANNER.match(text, at)
         if match is None:
-            raise _no_token(text, at, line, at - begin + 1)
+            raise _no_token(text[at], lines.place(at))
         kind, end = str(match.lastgroup), match.end()
         value: Any = match.group()
         if kind in ("JSON", "REGEX_EXT", "OPTIONS"):
-            value, end = _json_after(text, end, line, at - begin + 1, match.group())
+            value, end = _json_after(text, end, lines.place(at), match.group())
         elif kind == "NESTED":
             value = "%lark"
             end = len(text)  # refused as a whole; what follows is not read
         if kind not in ("COMMENT", "WS"):
             begins_rule = kind == "NEWLINE"
-            token = Token(kind, "", at, line, at - begin + 1)
+            token = Token(kind, "", at, *lines.place(at))
             token.value = value
             yield token
-        newlines = text.count("\n", at, end)
-        if newlines:
-            line += newlines
-            begin = text.rindex("\n", at, end) + 1
         at = end
 
 
-def _json_after(text: str, at: int, line: int, column: int, keyword: str) -> tuple[Any, int]:
+def _json_after(text: str, at: int, place: SourcePlace, keyword: str) -> tuple[Any, int]:
     begin = _BLANK.match(text, at)
     assert begin is not None
     try:
         return _JSON.raw_decode(text, begin.end())
     except (ValueError, RecursionError) as error:
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
-        raise GrammarError(
-            f"what follows {keyword} is not JSON: {reason}", line=line, column=column, expected="a JSON object"
-        ) from None
+        raise error_at(place, f"what follows {keyword} is not JSON: {reason}", expected="a JSON object") from None
 
 
-def _no_token(text: str, at: int, line: int, column: int) -> GrammarError:
-    char = text[at]
+def _no_token(char: str, place: SourcePlace) -> GrammarError:
     hint = {
         "'": 'literals need double quotes: "text"',
         '"': "the literal does not end on its line, or has an unknown escape",
         "/": "the regular expression does not end",
         "<": "to write a literal <, quote it",
     }.get(char, "")
-    return GrammarError(f"unexpected {char!r}", line=line, column=column, hint=hint)
+    return error_at(place, f"unexpected {char!r}", hint=hint)

@@ -17,11 +17,19 @@ from operator import or_
 from typing import NamedTuple, TypeAlias
 
 from grammars.limits.work import WORK, TooMuch, Work
-from grammars.regular.terms import ANY, EPS, NONE, Regular, chars, derivative_classes, derive, ranges_minus
+from grammars.regular.terms import ANY, EPS, NONE, Regular, chars, ranges_minus
 from grammars.text_grammars.lark.ast import Expr, KnownLexeme, LarkGrammar, Name, SourcePlace
 from grammars.text_grammars.lark.endless_lexemes import BEGIN, ignored_after
 from grammars.text_grammars.lark.follow_sets import END, FollowSets, set_bits
-from grammars.text_grammars.lark.greedy_lexemes import CLOSE, LexemeLanguages, class_representatives, shown_lexeme
+from grammars.text_grammars.lark.graph import reach
+from grammars.text_grammars.lark.greedy_lexemes import (
+    CLOSE,
+    LexemeLanguages,
+    class_representatives,
+    derivatives,
+    moves,
+    shown_lexeme,
+)
 from grammars.text_grammars.lark.written_out import written_out
 
 __all__ = ["LexerWalk", "LostText"]
@@ -65,9 +73,12 @@ class LexerWalk:
     that is not read on where the rule ends.  In a grammar with ``%ignore`` what separates two lexemes may stand
     between them: there a match that is longer, and ends, is what its author expects.  What cannot be analysed, or not
     with the work of one grammar, is left out.
+
+    With ``work`` only ``longer`` is looked for, the lexemes that go on where another may end and be followed: where
+    there is none nothing is lost.  Raises `TooMuch` when the work is used up.
     """
 
-    def __init__(self, source: LarkGrammar, *, at_most: bool = False) -> None:
+    def __init__(self, source: LarkGrammar, work: Work | None = None, *, at_most: bool = False) -> None:
         self._source, self._languages = source, LexemeLanguages(source, (), at_most=at_most)
         self._sets = FollowSets(written_out(source), self._languages.may_be_empty, by_place=True)
         self._ignored = [ignore.body for ignore in source.ignores]
@@ -75,18 +86,22 @@ class LexerWalk:
         self._ignored_in = {sets.begin: set(written.get(BEGIN, everything))}
         for number, bits in sets.followers.items():
             self._ignored_in.setdefault(bits, set()).update(written.get(sets.places.get(number, BEGIN), everything))
-        self._work = Work(WORK.lexemes)
+        self._work = work or Work(WORK.lexemes)
         self._beginnings: dict[int, _Group] = {}
         self._forced: dict[frozenset[_Begun], frozenset[_Begun]] = {}
         self._words: dict[int, bool] = {}  #: which lexemes may begin with a letter
-        self._lazy = {d.name for d in source.definitions if any(a.name in ("lazy", "suffix") for a in d.attributes)}
+        self._lazy = {d.name for d in source.definitions if d.is_lexeme_rule}
         self.lost: dict[LostText, None] = {}
         self.cut: dict[tuple[str, str], None] = {}
+        self.longer: dict[Expr, None] = {}
         is_known = all(self._languages.of(lexeme) for lexeme in sets.lexemes if lexeme is not None)
-        self.may_end = "start" in sets.nullable or not is_known  #: False only where no text ends the grammar
+        self.may_end = bool(sets.begin & END) or not is_known  #: False only where no text ends the grammar
         unread = [i for i in sets.reached() if self._languages.of(sets.lexemes[i]) is None]  # type: ignore[arg-type]
         unread *= not at_most
         self._unread = sum(1 << i for i in unread)
+        if work is not None:
+            self._run([sets.begin], with_readers=False)
+            return
         try:
             self._run([sets.begin, *(sets.followers.get(i, 0) for i in unread)])
         except TooMuch:
@@ -138,9 +153,10 @@ class LexerWalk:
         """Return for each character, in ascending order, those of the lexemes that go on with it, after it."""
         moved: list[dict[_Begun, None]] = [{} for _ in codes]
         for lexeme in begun:
-            for low, high, left in _moves(lexeme.left):
+            for low, high, left in moves(lexeme.left):
                 reached = range(bisect_left(codes, low), bisect_right(codes, high))
-                self._work.spend(4 * (2 + len(reached)) + left.size)
+                copied = sum(map(len, left.args)) // _LETTERS_A_STEP if left.op == "words" else 0
+                self._work.spend(4 * (2 + len(reached)) + left.size + copied)
                 for i in reached:
                     moved[i][_Begun(left, lexeme.followers, lexeme.number)] = None
         return list(map(tuple, moved))
@@ -155,6 +171,9 @@ class LexerWalk:
             if (frozenset(group), reader) in seen or lost in self.lost:
                 continue
             seen.add((frozenset(group), reader))
+            is_last = all(lexeme.followers == END and not self._is_lazy(lexeme) for lexeme in group)
+            if not with_readers and (reader or is_last):
+                continue  # where nothing follows nothing is read too far
             self._work.spend(len(group))
             if ended := tuple(lexeme for lexeme in group if lexeme.left.nullable and self._is_lazy(lexeme)):
                 self._cut(group, ended)
@@ -166,8 +185,6 @@ class LexerWalk:
                     continue
                 self.may_end |= any(lexeme.may_be_last for lexeme in group)
                 waiting += self._read_as_the_lexer(group)
-            elif not with_readers:
-                continue
             elif reader.may_be_last and not any(lexeme.may_be_last for lexeme in group):
                 self.lost[lost] = None
             else:
@@ -181,7 +198,7 @@ class LexerWalk:
         is_last = not after and not (lexeme.is_lazy and len(group) > 1)
         if is_last or (begun.left.op == "cat" and begun.left.args[-1] == CLOSE):
             return True
-        first = chars(move[:2] for next_lexeme in after for move in _moves(next_lexeme.left)).args
+        first = chars(move[:2] for next_lexeme in after for move in moves(next_lexeme.left)).args
         is_word = begun.left.op == "words" and len(begun.left.args) == 1
         is_apart = lexeme.is_lazy or is_word or ranges_minus(first, _alphabet(begun.left).args) == first
         return len(group) == 1 and is_apart
@@ -201,14 +218,10 @@ class LexerWalk:
 
     def _has_text(self, term: Regular) -> bool:
         """Whether some text is in the language."""
-        waiting, reached = [term], {term}
-        for left in waiting:  # which it extends
+        for left in reach([term], derivatives):
             self._work.spend(left.size)
             if left.nullable:
                 return True
-            new = dict.fromkeys(after for _, _, after in _moves(left) if after not in reached)
-            waiting += new
-            reached.update(new)
         return False
 
     def _read_as_the_lexer(self, group: _Group) -> Iterator[tuple[_Group, _Begun | None, LostText | None]]:
@@ -216,12 +229,13 @@ class LexerWalk:
         codes = class_representatives(*(lexeme.left for lexeme in (*group, *after)))
         begun_after = [(short, self._read(self._after([short]), codes)) for short in group if short.left.nullable]
         reads = list(zip(self._read(group, codes), self._read(after, codes), strict=True))
-        edges = {edge for lexeme in (*group, *after) for move in _moves(lexeme.left) for edge in move[:2]}
+        edges = {edge for lexeme in (*group, *after) for move in moves(lexeme.left) for edge in move[:2]}
         if len(edges) == 1 and not any(x.left.nullable and x.followers & (END | self._unread) for x in group):
             self._forced[frozenset(group)] = frozenset(next(filter(None, chain(*reads))))
         for i, (longer, next_lexemes) in enumerate(reads):
             yield longer or next_lexemes, None, None
             if longer and next_lexemes and not self._is_expected(longer):
+                self.longer |= dict.fromkeys(map(self._lexeme, longer))
                 long = min(longer, key=self._shown)
                 for short, followers in begun_after:
                     for reader in followers[i]:
@@ -270,14 +284,14 @@ class LexerWalk:
         return self._words[short.number]
 
     def _first_chars(self, begun: _Begun) -> Iterator[str]:
-        for low, high, left in _moves(self._languages.of(self._lexeme(begun)) or NONE):
+        for low, high, left in moves(self._languages.of(self._lexeme(begun)) or NONE):
             for code in range(max(low, 0), min(high, _LETTERS) + 1):
                 yield from self._chars(code, left)
 
     def _chars(self, code: int, left: Regular) -> list[str]:
         """Return characters that ``code`` stands for; ``left`` is what follows it, of a first byte the rest too."""
         assert self._languages.alphabet is not None
-        return self._languages.alphabet.examples(max(code, 0), [move[:2] for move in _moves(left)])
+        return self._languages.alphabet.examples(max(code, 0), [move[:2] for move in moves(left)])
 
 
 def _is_variant(char: str) -> bool:
@@ -287,6 +301,8 @@ def _is_variant(char: str) -> bool:
     return not char.isascii() and (char.isspace() or char.isdecimal() or is_folded)
 
 
+#: Letters of words that are copied in the time of one step: a text of 30,000 would take 6 s.
+_LETTERS_A_STEP = 64
 #: The number of ASCII characters, and of those of which the first of a lexeme are looked at.
 _ASCII, _LETTERS = 0x80, 0x250
 
@@ -299,10 +315,3 @@ def _alphabet(term: Regular) -> Regular:
     if term.op in ("chars", "not"):
         return term if term.op == "chars" else ANY
     return chars(edges for part in term.args if isinstance(part, Regular) for edges in _alphabet(part).args)
-
-
-@lru_cache(maxsize=10_000)
-def _moves(term: Regular) -> list[tuple[int, int, Regular]]:
-    """Return the ranges of characters that the term may begin with, each with what follows there."""
-    classes = ((low, high, derive(term, low)) for low, high in derivative_classes(term))
-    return [move for move in classes if move[2] != NONE]

@@ -14,14 +14,13 @@ from typing import Any
 
 import lark
 from lark import Token, Transformer
-from lark.exceptions import UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedToken
 from lark.lexer import Lexer
 
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,
     Attribute,
-    CharRange,
     Definition,
     Expr,
     Ignore,
@@ -37,13 +36,16 @@ from grammars.text_grammars.lark.ast import (
     RoleMark,
     SeqExpr,
     SourcePlace,
+    error_at,
 )
 from grammars.text_grammars.lark.common_terminals import COMMON
 from grammars.text_grammars.lark.lexer import KINDS, tokens_of
 from special_tokens.errors import GrammarError
 
-__all__ = ["MAX_COUNT", "GrammarValues", "lark_parser", "parse", "place_of", "refused"]
+__all__ = ["MAX_COUNT", "MAX_TOKENS", "GrammarValues", "lark_parser", "parse", "place_of", "refused", "unexpected"]
 
+#: Tokens of a grammar; the parser takes about 10 us for each.
+MAX_TOKENS = 80_000
 #: The largest number of a counted repeat in a rule.
 MAX_COUNT = 1_000_000
 
@@ -95,9 +97,8 @@ def parse(text: str) -> LarkGrammar:
         source: LarkGrammar = lark_parser(_GRAMMAR, tokens_of, _Values).parse(text)
         return source
     except UnexpectedToken as error:
-        raise _unexpected(error, text) from None
-    except UnexpectedInput as error:  # pragma: no cover - our lexer raises its own errors
-        raise GrammarError(str(error), line=error.line, column=error.column) from None
+        waited = [_WORDS[kind] for kind in _WORDS if kind in error.accepts | error.expected]
+        raise unexpected(error, text, expected=" or ".join(waited[:4]), hint=_hint(error)) from None
 
 
 _TRUSTED, _OWN_RULES = "only a trusted caller may write it", "write rules of your own"
@@ -109,24 +110,24 @@ _WORDS = {
 }  # fmt: skip
 
 
-def _unexpected(error: UnexpectedToken, text: str) -> GrammarError:
+def _hint(error: UnexpectedToken) -> str:
+    kind = error.token.type
+    if kind == "PARAMETRIC":
+        return "rules with a parameter are for trusted callers"
+    if kind == "NEWLINE":
+        return "a definition continues on the next line only with '|' or inside parentheses"
+    is_stray = kind in ("STRING", "REGEXP") and "COLON" not in error.expected
+    return "a definition is NAME: ... on one line, or continues with '|'" if is_stray else ""
+
+
+def unexpected(error: UnexpectedToken, text: str, *, expected: str, hint: str) -> GrammarError:
+    """Return the error of the parser with its place in ``text``."""
     token = error.token
-    waited = [_WORDS[kind] for kind in _WORDS if kind in error.accepts | error.expected]
-    hint = ""
-    if token.type == "PARAMETRIC":
-        hint = "rules with a parameter are for trusted callers"
-    elif token.type == "NEWLINE":
-        hint = "a definition continues on the next line only with '|' or inside parentheses"
-    elif token.type in ("STRING", "REGEXP") and "COLON" not in error.expected:
-        hint = "a definition is NAME: ... on one line, or continues with '|'"
     if token.type == "$END":
-        lines = text.split("\n")
-        return GrammarError("the grammar ends too early", line=len(lines), column=len(lines[-1]) + 1,
-                            expected=" or ".join(waited[:4]))  # fmt: skip
+        end = text.count("\n") + 1, len(text.rpartition("\n")[2]) + 1
+        return error_at(end, "the grammar ends too early", expected=expected, hint=hint)
     shown = "a new line" if token.type == "NEWLINE" else repr(str(token.value)[:40])
-    return GrammarError(
-        f"unexpected {shown}", line=token.line, column=token.column, expected=" or ".join(waited[:4]), hint=hint
-    )
+    return error_at(place_of(token), f"unexpected {shown}", expected=expected, hint=hint)
 
 
 def place_of(token: Token) -> SourcePlace:
@@ -137,7 +138,7 @@ def _imported(path: str, name: str, alias: str, at: SourcePlace) -> Definition:
     """Return a terminal of ``common`` as if the grammar defined it, so that all analysis knows its language."""
     if path != "common" or name not in COMMON:
         expected = ", ".join(sorted(COMMON)) if path == "common" else "common.NAME"
-        raise GrammarError(f"there is no {path}.{name}", line=at[0], column=at[1], expected=expected)
+        raise error_at(at, f"there is no {path}.{name}", expected=expected)
     return Definition(alias, Regexp(COMMON[name], at=at), at=at)
 
 
@@ -249,7 +250,7 @@ class _Values(GrammarValues):
         (first, i), (last, j) = _string(parts[0]), _string(parts[2])
         if i or j or len(first) != 1 or len(last) != 1 or first > last:
             raise refused("a range goes from one character up to another", parts[0], 'write "a".."z"')
-        return CharRange(first, last, place_of(parts[0]))
+        return Regexp(f"[{_in_class(first)}-{_in_class(last)}]", at=place_of(parts[0]))
 
     def regexp(self, parts: list[Token]) -> Expr:
         regex, _, flags = parts[0].value[1:].rpartition("/")
@@ -286,7 +287,7 @@ def _is(part: Any, kind: str) -> bool:
 
 
 def refused(message: str, token: Token, hint: str) -> GrammarError:
-    return GrammarError(message, line=token.line or 0, column=token.column or 0, hint=hint)
+    return error_at(place_of(token), message, hint=hint)
 
 
 def _bounds(token: Token) -> tuple[int, int | None]:
@@ -312,8 +313,7 @@ def _count(digits: str, token: Token) -> int:
     digits = digits.strip().lstrip("0")
     if len(digits) > 7 or int(digits or 0) > MAX_COUNT:
         shown = digits if len(digits) <= 20 else f"{digits[:20]}..."
-        raise GrammarError(f"a repeat of {shown} times", line=token.line or 0, column=token.column or 0,
-                           expected=f"at most {MAX_COUNT}")  # fmt: skip
+        raise error_at(place_of(token), f"a repeat of {shown} times", expected=f"at most {MAX_COUNT}")
     return int(digits or 0)
 
 
@@ -326,6 +326,10 @@ def _string(token: Token) -> tuple[str, bool]:
     if any("\ud800" <= char <= "\udfff" for char in value):
         raise refused("the literal contains a lone surrogate", token, "write text that UTF-8 can encode")
     return value, ignore_case
+
+
+def _in_class(char: str) -> str:
+    return char if char.isalnum() else f"\\x{{{ord(char):x}}}"
 
 
 def _unescape_slashes(regex: str) -> str:
@@ -341,6 +345,10 @@ def lark_parser(grammar: str, tokens_of: Callable[[str], Iterator[Token]], value
             del conf
 
         def lex(self, data: str) -> Iterator[Token]:
-            return tokens_of(data)
+            for number, token in enumerate(tokens_of(data)):
+                if number >= MAX_TOKENS:
+                    raise error_at(place_of(token), "the grammar is too large",
+                                   expected=f"at most {MAX_TOKENS} words and signs")  # fmt: skip
+                yield token
 
     return lark.Lark(grammar, parser="lalr", lexer=OwnLexer, transformer=values(), maybe_placeholders=True)

@@ -7,12 +7,10 @@ same plan (llguidance 1.9.1).  ``%json`` becomes a grammar of our own schema com
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from grammars.text_grammars.lark.ast import (
     AltExpr,
     AndExpr,
-    CharRange,
     Definition,
     Expr,
     JsonExpr,
@@ -46,7 +44,7 @@ def write(source: LarkGrammar) -> str:
 class _LarkWriter:
     def __init__(self, source: LarkGrammar) -> None:
         self.source = source
-        self.lexeme_rules = {d.name for d in source.definitions if _lexeme_attributes(d)}
+        self.lexeme_rules = {d.name for d in source.definitions if d.is_lexeme_rule}
         taken = {d.name for d in source.definitions}
         self.skip = self.begin = ""
         self.ignored = ignored_after(source)
@@ -77,14 +75,10 @@ class _LarkWriter:
 
     def definition(self, definition: Definition) -> str:
         head = self.name(definition.name)
-        attributes = _lexeme_attributes(definition)
-        if attributes:
-            shown = ", ".join(
-                a.name if a.value is None else f"{a.name}={self.expr(a.value, _ATOM, lexeme=True)}" for a in attributes
-            )
-            head += f"[{shown}]"
-        lexeme = definition.is_terminal or bool(attributes)
-        return f"{head}: {self.expr(definition.body, _ALT, lexeme=lexeme)}"
+        if definition.is_lexeme_rule:
+            end = "lazy" if definition.suffix is None else f"suffix={self.expr(definition.suffix, _ATOM, lexeme=True)}"
+            head += f"[{end}]"
+        return f"{head}: {self.expr(definition.body, _ALT, lexeme=definition.is_lexeme)}"
 
     def name(self, name: str) -> str:
         """Return the name that a rule is written with: what is ignored comes before the rule that was ``start``."""
@@ -101,8 +95,6 @@ class _LarkWriter:
         match expr:
             case Literal(text=text, ignore_case=ignore_case):
                 return quote(text, ignore_case=ignore_case)
-            case CharRange(first=first, last=last):
-                return f"{quote(first)}..{quote(last)}"
             case Regexp(regex=regex, flags=flags):
                 return quote_regex(regex) + flags
             case Name(name=name):
@@ -140,7 +132,3 @@ class _LarkWriter:
         inner = _SEQ if precedence == _ALT else _ATOM
         text = glue.join(self.expr(part, inner, lexeme=lexeme) for part in parts)
         return f"({text})" if precedence < tight or precedence == _ATOM else text
-
-
-def _lexeme_attributes(definition: Definition) -> list[Any]:
-    return [attribute for attribute in definition.attributes if attribute.name in ("lazy", "suffix")]

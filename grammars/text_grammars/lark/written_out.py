@@ -29,9 +29,8 @@ def written_out(source: LarkGrammar) -> LarkGrammar:
 
 
 def _written_out(source: LarkGrammar, unrolled: bool) -> LarkGrammar:
-    lexemes = {d.name: d for d in source.definitions
-               if d.is_terminal or any(a.name != "capture" for a in d.attributes)}  # fmt: skip
-    rules = {d.name: d for d in source.definitions if d.name not in lexemes}
+    lexemes = tuple(d for d in source.definitions if d.is_lexeme)
+    rules = {d.name: d for d in source.definitions if not d.is_lexeme}
     uses = uses_of(rules.values())
     kept = frozenset(n for group in components(uses) for n in group if len(group) > 1 or n in uses[n])
     room = [_MOST_PARTS]
@@ -56,7 +55,7 @@ def _written_out(source: LarkGrammar, unrolled: bool) -> LarkGrammar:
     begin = frozenset() if unrolled else kept
     tops = [replace(d, body=copy(d.body, begin)) for d in rules.values() if d.name == "start"]
     inner = [replace(rules[n], name=_INNER_START if n == "start" else n, body=copy(rules[n].body, kept)) for n in kept]
-    return replace(source, definitions=(*lexemes.values(), *tops, *inner))
+    return replace(source, definitions=(*lexemes, *tops, *inner))
 
 
 #: The rule ``start`` within itself.

@@ -230,6 +230,7 @@ def test_any_text_at_all_is_read_or_refused(text: str):
         ('start: A\nA: b\nb: "c"', "line 2, column 4: the terminal A contains the rule 'b'"),
         ("start: A\nA: %json {}", "the terminal A contains %json"),
         ("start: x\nx[suffix]: /a/", "suffix= needs a literal"),
+        ("start: x\nx[lazy=1]: /a/", "line 2, column 3: lazy takes no value"),
         (
             "start: x\nx[greedy]: /a/",
             "line 2, column 3: there is no attribute 'greedy'; expected lazy, suffix, capture",
