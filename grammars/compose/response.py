@@ -94,8 +94,9 @@ def response_part(
             plan = ResponsePlan("lark", report=client_part.report, source=grammar, spelling=spelling)
             return ResponsePart(Sub("lark", client_part.lark), plan)
         case Gbnf(grammar=grammar):
-            text = gbnf_grammar(grammar, place=_at(place, "grammar")).lark
-            return ResponsePart(Sub("gbnf", text), ResponsePlan("gbnf", source=grammar))
+            client_part = gbnf_grammar(grammar, place=_at(place, "grammar"))
+            plan = ResponsePlan("gbnf", report=client_part.report, source=grammar)
+            return ResponsePart(Sub("gbnf", client_part.lark), plan)
         case Llguidance(grammar=grammar, trusted=trusted):
             node, report = llguidance_part(
                 grammar, place=_at(place, "grammar"), trusted=trusted, spelling=spelling, policy=policy

@@ -122,8 +122,9 @@ class TagBuilder:
 
     def grammar(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         then = regular_alt(*map(regular_text, _texts(end))) if isinstance(end, tuple) else None
-        node = gbnf_grammar(read_string(body, "grammar", place), place=f"{place}.grammar", then=then)
-        return self.with_end(Sub("grammar", node.lark), end)
+        part = gbnf_grammar(read_string(body, "grammar", place), place=f"{place}.grammar", then=then)
+        self.rows += part.report.rows
+        return self.with_end(Sub("grammar", part.lark), end)
 
     def regex(self, body: Mapping[str, Any], end: FormatEnd, place: str) -> Node:
         text = read_string(body, "pattern", place)

@@ -673,3 +673,13 @@ def test_a_trusted_list_keeps_its_tokens():
 def test_a_large_grammar_is_looked_into_within_bounds(read: Any):
     """Each took minutes: every rule was compared with every other, and every word with every other."""
     assert read().lark
+
+
+@pytest.mark.parametrize(("number", "is_exact"), [(10, True), (400, False)])
+def test_what_a_large_grammar_in_gbnf_loses_has_a_row(number: int, is_exact: bool):
+    """Rules that the lexer could read too far are split only in grammars that are small enough to be looked into."""
+    words = "\n".join(f'r{i} ::= "kw{i}"' for i in range(number))
+    text = f'root ::= name "b" | "(" root ")" | {" | ".join(f"r{i}" for i in range(number))}\nname ::= [a-z]+\n{words}'
+    part = gbnf_grammar(text, place="g")
+    assert accepts(render(Sub("gbnf", part.lark)).engine_text(), "ab") is is_exact
+    assert {row.keyword for row in part.report.rows} == (set() if is_exact else {"NAME"})
