@@ -113,8 +113,8 @@ class LandingSearch:
     ) -> Iterator[SearchResult]:
         """Yield what the searches with all preferences yield, see `search`.
 
-        The first search may take all of ``effort``, and each other one little more than that took; with ``extra`` the
-        first one half, and each other one so many places more.
+        The first search may take all of ``effort``, and each other one little more than that took.  With ``extra`` the
+        first one may take half of it, and each other one ``extra`` places more than that took.
         """
         before, used = effort.left, 0.0
         for i, preference in enumerate(_PREFERENCES):
