@@ -30,10 +30,10 @@ from grammars.text_grammars.lark.graph import components, reach, users_of, uses_
 from grammars.text_grammars.lark.greedy_lexemes import LexemeLanguages
 from grammars.text_grammars.lark.lost_texts import LexerWalk
 
-__all__ = ["as_lark"]
+__all__ = ["MAX_ANALYSED", "as_lark"]
 
 #: Grammars with more definitions are not analysed and keep all their terminals, which are greedy.
-_MAX_ANALYSED = 300
+MAX_ANALYSED = 300
 
 #: Limits of a rule that becomes a terminal, with the rules that it names: parts, and its shortest text.
 _MAX_PARTS, _MAX_LEAST = 8_000, 4_000
@@ -63,7 +63,7 @@ class _Converted:
         work = Work(WORK.lexemes)
         while True:
             source = self._written(names)
-            losers = _longer_lexemes(source, work) if len(source.definitions) <= _MAX_ANALYSED else []
+            losers = _longer_lexemes(source, work) if len(source.definitions) <= MAX_ANALYSED else []
             if not losers:
                 return source
             for loser in losers:

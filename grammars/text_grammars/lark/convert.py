@@ -19,7 +19,7 @@ from grammars.text_grammars.lark.write import write
 from grammars.tree.render import render
 from special_tokens.errors import GrammarError
 
-__all__ = ["ClientGrammar", "Schemas", "check_ends", "client_grammar", "lexer_rows", "located", "parse_source"]
+__all__ = ["ClientGrammar", "Schemas", "check_ends", "client_grammar", "located", "parse_source"]
 
 
 #: Rows of one grammar about its lexer.
@@ -56,12 +56,12 @@ def client_grammar(
         schemas = Schemas(spelling, policy)
         source = schemas.compiled(source)
         endless = check_ends(source, has_rows=True)
-        return ClientGrammar(write(source), SchemaReport((*lexer_rows(source, endless), *schemas.rows)))
+        return ClientGrammar(write(source), SchemaReport((*_lexer_rows(source, endless), *schemas.rows)))
     except GrammarError as error:
         raise located(error, place) from None
 
 
-def lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[ReportRow]:
+def _lexer_rows(source: LarkGrammar, endless: list[EndlessLexeme]) -> Iterator[ReportRow]:
     """Yield a row for each place where a lexeme cannot end, and for each two of which the lexer reads one too far.
 
     Raise `GrammarError` for a lexeme in which one character alone goes on for ever, which the engine would follow.

@@ -40,17 +40,17 @@ def test_reasoning_before_text_has_a_small_least(engine: Engine, demo_guide: Any
     assert min_tokens(plan_of(engine, **REQUESTS[request_]), engine) <= (160 if "parts" in request_ else 30)
 
 
-@pytest.mark.parametrize("seed", seeds(10, default=1))
+@pytest.mark.parametrize("seed", seeds(30, default=1))
 @pytest.mark.parametrize("request_", REQUESTS)
 def test_reasoning_ends_within_any_budget(demo_guide: Any, request_: str, seed: int) -> None:
     engine, plan = demo_guide.engine, demo_guide.plan(**REQUESTS[request_])
     chance, least = random.Random(f"{request_} {seed}"), demo_guide.check(plan).min_tokens
-    for extra in chance.sample(BUDGETS, 3):
-        row = row_of(plan, engine, least + extra)
-        tokens = written(row, chance, least + extra)
-        answer = read_answer(tokens, plan, engine)
-        assert answer.content or answer.tool_calls, (extra, b"".join(map(engine.token_bytes, tokens)))
-        assert row.state.region is not RegionName.REASONING
+    extra = chance.choice(BUDGETS)
+    row = row_of(plan, engine, least + extra)
+    tokens = written(row, chance, least + extra)
+    answer = read_answer(tokens, plan, engine)
+    assert answer.content or answer.tool_calls, (extra, b"".join(map(engine.token_bytes, tokens)))
+    assert row.state.region is not RegionName.REASONING
 
 
 def test_reasoning_leaves_room_for_the_text_after_it(demo_guide: Any) -> None:

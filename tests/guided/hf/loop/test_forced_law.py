@@ -214,7 +214,7 @@ def test_the_trace_shows_runs_and_what_was_kept(tiny_guide: Any) -> None:
         runs = sum(token.in_run for token in trace.tokens if token.region == "response")
         assert trace.to_html().count('<span class="t r-response run') == runs
         assert (trace.cached_tokens > 0) == bool(turn)
-        assert f'"kept":{message.usage.cached_tokens},' in trace.to_html()
+        assert f'"cached_tokens":{message.usage.cached_tokens},' in trace.to_html()
 
 
 def test_overridden_counts_by_the_models_own_scores_wherever_they_are_asked_for(
