@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Literal, NamedTuple, get_args
 
 from grammars.plan.plan import Plan, RowPlan
@@ -76,8 +77,8 @@ def budgeting(landing: object, short_budget: object) -> Budgeting:
 
 def checked_max_tokens(value: object) -> int:
     """Return ``value``; raise `RequestError` unless it is an integer of at least 1."""
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-        return value
+    if not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 1:
+        return int(value)
     raise RequestError(f"{shown(value)} is out of range", place="max_tokens", expected="an integer of 1 or more")
 
 

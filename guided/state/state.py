@@ -114,11 +114,11 @@ class GuidanceState:
         `GuidanceError` for other memory.
         """
         words = self.mask()
-        is_array = isinstance(bitmask, np.ndarray) and bitmask.dtype == words.dtype
-        if not is_array or bitmask[row:][:1].shape != (1, words.size):
+        is_array = isinstance(bitmask, np.ndarray) and bitmask.dtype == words.dtype and bitmask.flags.writeable
+        if not is_array or row not in range(len(bitmask)) or bitmask.shape[1:] != words.shape:
             expected, hint = f"an array int32 [rows, {words.size}]", "guided.bitmask.allocate_bitmask makes one"
             raise GuidanceError(f"no mask fits into row {row}", place="bitmask", expected=expected, hint=hint)
-        bitmask[row] = words
+        bitmask[int(row)] = words
 
     def mask(self) -> Words:
         """Return the tokens allowed next as one row of a bitmask; `fill_bitmask` writes a copy of it.

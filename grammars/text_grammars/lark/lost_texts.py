@@ -172,7 +172,7 @@ class LexerWalk:
                 continue
             seen.add((frozenset(group), reader))
             is_last = all(lexeme.followers == END and not self._is_lazy(lexeme) for lexeme in group)
-            if not with_readers and (reader or is_last):
+            if not with_readers and is_last:
                 continue  # where nothing follows nothing is read too far
             self._work.spend(len(group))
             if ended := tuple(lexeme for lexeme in group if lexeme.left.nullable and self._is_lazy(lexeme)):
@@ -184,7 +184,7 @@ class LexerWalk:
                     waiting += ((self._begin(lexeme.followers), None, None) for lexeme in group)
                     continue
                 self.may_end |= any(lexeme.may_be_last for lexeme in group)
-                waiting += self._read_as_the_lexer(group)
+                waiting += self._read_as_the_lexer(group, with_readers=with_readers)
             elif reader.may_be_last and not any(lexeme.may_be_last for lexeme in group):
                 self.lost[lost] = None
             else:
@@ -224,10 +224,13 @@ class LexerWalk:
                 return True
         return False
 
-    def _read_as_the_lexer(self, group: _Group) -> Iterator[tuple[_Group, _Begun | None, LostText | None]]:
+    def _read_as_the_lexer(
+        self, group: _Group, *, with_readers: bool
+    ) -> Iterator[tuple[_Group, _Begun | None, LostText | None]]:
         after = self._after(group)
         codes = class_representatives(*(lexeme.left for lexeme in (*group, *after)))
-        begun_after = [(short, self._read(self._after([short]), codes)) for short in group if short.left.nullable]
+        ended = [lexeme for lexeme in group if lexeme.left.nullable and with_readers]
+        begun_after = [(short, self._read(self._after([short]), codes)) for short in ended]
         reads = list(zip(self._read(group, codes), self._read(after, codes), strict=True))
         edges = {edge for lexeme in (*group, *after) for move in moves(lexeme.left) for edge in move[:2]}
         if len(edges) == 1 and not any(x.left.nullable and x.followers & (END | self._unread) for x in group):

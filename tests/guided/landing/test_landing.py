@@ -357,13 +357,16 @@ def test_after_a_first_end_few_more_places_are_tried(engine: Engine, begun: str)
     tree = search.tree(state, cursor.matcher, cursor.place, Classes())
     known_path = EndPath(tuple(b', ""], "least": 1, "most": 1, "id": 1, "floors": [1]}'))
     first: float | None = None
+    num_ends = 0
     for end in search.ends(tree, effort, known_path, 1):
         first = effort.left if first is None else first
         if end.symbols is None:
             assert first - effort.left < 50
             first = None
         else:
+            num_ends += 1
             assert search.matcher().feed([*begun.encode(), *end.symbols])
+    assert num_ends >= 3  # one of each search
 
 
 #: Blocks that only a keyword closes, where names of the same letters may be written.

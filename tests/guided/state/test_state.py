@@ -472,6 +472,9 @@ def test_the_compile_cache_holds_no_more_memory_than_it_may(engine: Engine, monk
     ("bitmask", "row"),
     [
         (lambda size: np.zeros((2, size), dtype=np.int32), 2),
+        (lambda size: np.zeros((2, size), dtype=np.int32), -1),
+        (lambda size: np.zeros((2, size), dtype=np.int32), None),
+        (lambda size: np.broadcast_to(np.int32(0), (2, size)), 0),  # read-only
         (lambda size: np.zeros((2, size), dtype=np.int64), 0),
         (lambda size: np.zeros((2, 32 * size), dtype=np.bool_), 0),
         (lambda size: np.zeros((2, size + 1), dtype=np.int32), 0),
@@ -480,7 +483,7 @@ def test_the_compile_cache_holds_no_more_memory_than_it_may(engine: Engine, monk
         (lambda size: [[0] * size], 0),
     ],
 )
-def test_memory_that_holds_no_mask_is_refused(engine: Engine, bitmask: Any, row: int) -> None:
+def test_memory_that_holds_no_mask_is_refused(engine: Engine, bitmask: Any, row: Any) -> None:
     """Numpy would write some of them, as words of another width that mean other tokens."""
     state, size = state_of(engine), num_words(engine.vocab_size)
     with pytest.raises(GuidanceError, match=rf"^bitmask: .*expected an array int32 \[rows, {size}\]"):
