@@ -45,7 +45,7 @@ test-engine: $(STAMP)  ## grammars and core on the oldest and on the newest llgu
 	for version in '$(word 1,$(ENGINES))' '$(word 2,$(ENGINES))'; do \
 	  rm -rf build/engine && $(BIN)/python -m venv build/engine && \
 	  build/engine/bin/python -m pip install --quiet --no-deps "llguidance$$version" && \
-	  $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"), "$(CURDIR)", sep="\n")' \
 	    > "$$(build/engine/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/zz_main.pth" && \
 	  build/engine/bin/python -c 'from importlib.metadata import version; print("llguidance", version("llguidance"))' && \
 	  build/engine/bin/python -m pytest -n $(JOBS) $(ENGINE_TESTS) || exit 1; \
