@@ -13,7 +13,7 @@ from transformers import StoppingCriteria
 
 from grammars.plan.plan import Stops
 from guided.hf.model import conflicts
-from tests.guided.hf.generate.failures.test_failing_rows import AgainstTheMask
+from special_tokens.errors import TokenRefused
 from tests.judges.generation import CHATS, GuidedCall, check_answer, generate, greedy
 
 MODE = (
@@ -107,12 +107,13 @@ def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, stri
     assert found[1] == found[0]
 
 
-def _prefer_in_first(token_id: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """A processor after ours that makes the first row write ``token_id``."""
+def _prefer_in_first(token_id: int, length: int | None = None) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """A processor after ours that makes the first row write ``token_id``, or only after ``length`` tokens."""
 
     def force(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         scores = scores.clone()
-        scores[0, token_id] = 1e6
+        if length in (None, input_ids.shape[1]):
+            scores[0, token_id] = 1e6
         return scores
 
     return force
@@ -130,11 +131,15 @@ def test_a_pad_token_that_a_row_names_as_its_stop_is_read(tiny_guide: Any) -> No
 def test_a_token_against_the_mask_is_no_pad_token_of_the_call(tiny_guide: Any) -> None:
     """The row that failed is filled with the pad token after the token that was refused."""
     call = GuidedCall(tiny_guide, CHATS[:2], ["json", "json"])
-    call.kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, call.inputs.prompt_len + 3))
+    call.kwargs["logits_processor"].append(
+        _prefer_in_first(tiny_guide.engine.tokenize("!")[0], call.inputs.prompt_len + 3)
+    )
     pad = tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")
-    _, (first, second) = call.run(max_new_tokens=30, pad_token_id=pad)
-    assert (first.finish_reason, len(first.token_ids)) == ("error", 3)
-    assert (second.finish_reason, second.error) == ("stop", None)
+    tokens, (first, second) = call.run(max_new_tokens=30, pad_token_id=pad)
+    assert isinstance(first.error, TokenRefused)
+    assert "does not allow" in str(first.error)
+    assert (first.finish_reason, first.token_ids) == ("error", tuple(tokens[0][:3]))
+    check_answer(tiny_guide, "json", tokens[1], second)
 
 
 def test_a_pad_token_that_is_an_end_looks_like_one_only_where_the_answer_may_end(tiny_guide: Any) -> None:

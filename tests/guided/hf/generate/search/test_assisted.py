@@ -40,12 +40,6 @@ def test_the_tokens_are_those_of_greedy_search(tiny_guide: Any, assistant: Any, 
         check_greedy(tiny_guide, [name], generate(tiny_guide, [chat], [name], assistant_model=assistant))
 
 
-def test_the_model_as_its_own_assistant_has_every_draft_accepted(tiny_guide: Any) -> None:
-    """Drafts were masked as the answer is: none of them is refused."""
-    result = generate(tiny_guide, CHATS[:1], ["json"], assistant_model=tiny_guide.model)
-    check_all(tiny_guide, ["json"], result)
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_models_own_first_layers(tiny_guide: Any, name: str) -> None:
     check_greedy(tiny_guide, [name], generate(tiny_guide, CHATS[:1], [name], assistant_early_exit=1))

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.judges.generation import CHATS, check_all, check_greedy, generate, judge_kwargs
+from tests.made_up.models import forwards_of
 
 MODE = ("prompt lookup", "right", "drafts are tested by the mask and taken back; the tokens are those of greedy search")
 
@@ -23,8 +24,7 @@ def test_the_tokens_are_those_of_greedy_search(tiny_guide: Any, name: str, num_d
 
 def test_drafts_save_forwards_and_rollbacks_are_counted(tiny_guide: Any) -> None:
     """A drafts' test that lost its place would refuse all drafts: as many forwards as tokens."""
-    forwards: list[int] = []
-    with tiny_guide.model.register_forward_hook(lambda *_: forwards.append(1)):
+    with forwards_of(tiny_guide.model) as forwards:
         *_, messages = generate(tiny_guide, PROMPTS[2:3], ["json"], prompt_lookup_num_tokens=6)
     assert len(forwards) < len(messages[0].token_ids)
     assert messages[0].guidance.rollbacks > 0
