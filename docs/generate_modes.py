@@ -27,8 +27,8 @@ BEGIN, END = "<!-- modes: written by docs/generate_modes.py -->", "<!-- end of m
 #: Section of the table -> its test files below `TESTS` in the order in which one looks for them.
 SECTIONS = {
     "ways to search": (
-        "search/greedy", "search/sampling", "search/beams", "search/prompt_lookup", "search/assisted",
-        "search/guidance_scale", "search/custom_generate", "search/refused_by_transformers",
+        "search/greedy", "search/sampling", "search/beams", "search/drafts", "search/guidance_scale",
+        "search/custom_generate", "search/refused_by_transformers",
     ),
     "inputs and caches": ("inputs/mixed_batch", "inputs/inputs_embeds", "inputs/static_cache"),
     "the same objects again": ("reuse/reuse", "reuse/interrupted", "reuse/threads", "reuse/pipeline"),

@@ -115,15 +115,6 @@ def test_each_way_to_stop(tiny_guide: Any, strategy: Any, reuse: bool) -> None:
     assert found[5].usage.forwards == (strategy != "prefill")
 
 
-def test_a_stream_and_a_chat_have_the_states_of_their_messages(tiny_guide: Any) -> None:
-    plan = tiny_guide.plan(response_format=OBJECT)
-    stream = tiny_guide.stream("why?", plan, temperature=0, return_last_hidden_state=True)
-    check(tiny_guide, stream.message)
-    message = tiny_guide.chat("why?", plan, temperature=0, logprobs=1, return_last_hidden_state=True)
-    check(tiny_guide, message)
-    assert message.token_ids == stream.message.token_ids
-
-
 def test_rows_that_are_decoded_step_by_step(tiny_guide: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("guided.hf.loop.prepare.abilities_of", lambda model: Abilities())
     plans = [None, tiny_guide.plan(response_format=OBJECT), tiny_guide.plan(max_tokens=2)]

@@ -14,6 +14,7 @@ import pytest
 import torch
 from transformers import LogitsProcessorList, pipeline
 
+from grammars.values.constraints import Regex
 from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import PlanError
@@ -241,3 +242,47 @@ def test_a_loop_that_loses_its_prompt_is_refused(tiny_guide: Any) -> None:
 def test_unbound_kwargs_want_one_plan(tiny_guide: Any) -> None:
     with pytest.raises(PlanError, match="batch: there are no chats; expected chats, or one plan"):
         generate_kwargs(tiny_guide.context, None, [plan_of(tiny_guide, "json")])
+
+
+# -- nothing but histories is shown: kwargs without inputs, the processor alone
+
+
+@pytest.fixture
+def session(tiny_guide: Any) -> Any:
+    plan = tiny_guide.plan(response_format=Regex("[a-z]{12}"))
+    return generate_kwargs(tiny_guide.context, None, plan)["logits_processor"][0].session
+
+
+def shown(session: Any, ids: list[int], *, is_step: bool = True) -> list[int]:
+    """Show one row of ``ids``; return what the row counts as written."""
+    assert session.read(torch.tensor([ids]), session.engine.vocab_size if is_step else None)
+    return list(session.rows[0].state.tokens)
+
+
+@pytest.fixture
+def letter(tiny_guide: Any) -> int:
+    (token,) = tiny_guide.tokenizer("q", add_special_tokens=False)["input_ids"]
+    return int(token)
+
+
+@pytest.mark.parametrize("more", range(3, 8))
+def test_a_longer_prompt_is_not_taken_for_the_running_answer(session: Any, letter: int, more: int) -> None:
+    """The processor alone shows a prompt and five tokens; then a prompt that begins as the first one did."""
+    for size in range(6):
+        assert shown(session, [5, 6, *[letter] * size]) == [letter] * size
+    other = [5, 6, *[7] * more]
+    if more > 6:
+        assert shown(session, other) == []
+    else:
+        with pytest.raises(PlanError, match="does not go on from the one before it"):
+            shown(session, other)
+
+
+def test_a_prompt_of_one_token_begins_a_call_after_an_interrupted_one(session: Any, letter: int) -> None:
+    for size in range(3):
+        shown(session, [5, 6, *[letter] * size])
+        shown(session, [5, 6, *[letter] * (size + 1)], is_step=False)
+    shown(session, [5, 6, *[letter] * 3])  # here a later processor raised
+    for _ in range(2):
+        assert shown(session, [1]) == []
+    assert shown(session, [1, letter], is_step=False) == [letter]
