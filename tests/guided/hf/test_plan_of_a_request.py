@@ -11,7 +11,6 @@ import guided
 from guided import read_request
 from special_tokens.errors import GrammarError
 
-TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
 SCHEMA = {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"], "additionalProperties": False}
 
 

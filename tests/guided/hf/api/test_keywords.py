@@ -13,8 +13,6 @@ from guided.hf.generate.inputs import checked_inputs
 from guided.hf.options import AnswerOptions, Keywords, PlanKeywords
 from special_tokens.errors import RequestError
 
-NAMES = [field.name for field in dataclasses.fields(AnswerOptions)]
-
 
 def test_type_checkers_and_the_run_time_see_the_same_keywords() -> None:
     hints = get_type_hints(AnswerOptions)

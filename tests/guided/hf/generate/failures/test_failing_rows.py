@@ -144,30 +144,27 @@ def test_a_search_whose_guidance_fails_ends_with_the_error(
     assert isinstance(message.error, LimitExceeded)
 
 
-class Script:
-    """A processor that makes each row write its own text, where it may: ``texts[row]``, with a score of 100 a token."""
+def scripted(
+    guide: Any, texts: list[str | None], chats: list[str] = CHATS, *, on_error: Any = "end", **options: Any
+) -> tuple[Any, list[Any]]:
+    """The tokens and messages of rows that have the plan on which the engine panics after 3; None is a plain row.
 
-    def __init__(self, guide: Any, texts: list[str | None], prompt_len: int) -> None:
-        self.ids = [None if text is None else [guide.engine.tokenize(c)[0] for c in text] for text in texts]
-        self.prompt_len = prompt_len
+    A processor makes each row write its own text, where it may, with a score of 100 a token.
+    """
+    plan = guide.plan(response_format=Lark(PANICS))
+    plans = [None if text is None else plan for text in texts]
+    call = GuidedCall(guide, chats[: len(texts)], plans, on_error=on_error)
+    scripts = [None if text is None else [guide.engine.tokenize(c)[0] for c in text] for text in texts]
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    def write(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         scores = scores.clone()
-        at = input_ids.shape[1] - self.prompt_len
-        for row, ids in zip(scores, self.ids, strict=True):
+        at = input_ids.shape[1] - call.inputs.prompt_len
+        for row, ids in zip(scores, scripts, strict=True):
             if ids is not None and at < len(ids):
                 row[ids[at]] = 100.0
         return scores
 
-
-def scripted(
-    guide: Any, texts: list[str | None], chats: list[str] = CHATS, *, on_error: Any = "end", **options: Any
-) -> tuple[Any, list[Any]]:
-    """The tokens and messages of rows that have the plan on which the engine panics after 3; None is a plain row."""
-    plan = guide.plan(response_format=Lark(PANICS))
-    plans = [None if text is None else plan for text in texts]
-    call = GuidedCall(guide, chats[: len(texts)], plans, on_error=on_error)
-    call.kwargs.setdefault("logits_processor", []).insert(0, Script(guide, texts, call.inputs.prompt_len))
+    call.kwargs.setdefault("logits_processor", []).insert(0, write)
     return call.run(max_new_tokens=5, **options)
 
 

@@ -25,15 +25,15 @@ MODE = (
 NAMES = ["json", "regex", None]
 
 
-class After(StoppingCriteria):
-    """Ends row ``row`` after ``size`` tokens; alone it ends the call."""
+class EndOfFirst(StoppingCriteria):
+    """Ends the first row where the history has ``length`` tokens; alone it ends the call."""
 
-    def __init__(self, row: int, size: int, prompt_len: int) -> None:
-        self.row, self.length = row, prompt_len + size
+    def __init__(self, length: int) -> None:
+        self.length = length
 
     def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> torch.Tensor:
         done = torch.zeros(len(input_ids), dtype=torch.bool)
-        done[self.row if len(input_ids) > 1 else 0] = input_ids.shape[1] >= self.length
+        done[0] = input_ids.shape[1] >= self.length
         return done
 
 
@@ -56,7 +56,7 @@ def test_a_row_cut_by_others_is_the_same_with_neighbours_and_without(
     for rows in ((0,), (0, 1), (0, 1, 2), (0, 2)):
         call = GuidedCall(tiny_guide, [CHATS[r] for r in rows], [NAMES[r] for r in rows], on_error=on_error)
         if which == "criterion":
-            call.kwargs["stopping_criteria"].append(After(0, 3, call.inputs.prompt_len))
+            call.kwargs["stopping_criteria"].append(EndOfFirst(call.inputs.prompt_len + 3))
         options = {"do_sample": True, "top_k": 1} if sampled else {}
         _, (message, *others) = call.run(max_new_tokens=30, **options, **stops(tiny_guide)[which])
         assert (message.error, message.finish_reason, message.guidance.applied) == (None, "length", True)
@@ -73,7 +73,7 @@ def test_a_row_cut_by_others_is_the_same_with_neighbours_and_without(
 def cut(guide: Any, names: list[str | None], at: int, pad: int | None, **how: Any) -> list[Any]:
     """The messages of rows of which a criterion ends the first after ``at`` tokens; ``pad`` is named in the call."""
     call = GuidedCall(guide, CHATS[: len(names)], names, **how)
-    call.kwargs["stopping_criteria"].append(After(0, at, call.inputs.prompt_len))
+    call.kwargs["stopping_criteria"].append(EndOfFirst(call.inputs.prompt_len + at))
     return call.run(max_new_tokens=30, **({} if pad is None else {"pad_token_id": pad}))[1]
 
 
@@ -99,7 +99,7 @@ def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, stri
     for others in ([], [siblings or Stops(strings=("zzzz",))]):
         call = GuidedCall(tiny_guide, CHATS[: 1 + len(others)], [first, *others])
         call.kwargs = {"stopping_criteria": [], "pad_token_id": tiny_guide.context.pad_id} | call.kwargs
-        call.kwargs["stopping_criteria"].append(After(0, 3, call.inputs.prompt_len))
+        call.kwargs["stopping_criteria"].append(EndOfFirst(call.inputs.prompt_len + 3))
         _, (message, *_) = call.run(max_new_tokens=12)
         found.append((message.token_ids, message.content, message.finish_reason, message.stop_reason, message.usage))
     assert len(found[0][0]) == 3

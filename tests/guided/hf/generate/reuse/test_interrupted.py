@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -16,20 +18,16 @@ class Interrupted(Exception):
     pass
 
 
-class Interrupt:
-    """A processor that raises at its step number ``at``, counted from the last `again`."""
+def interrupt(at: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """A processor that raises at its step number ``at``."""
+    steps = count(1)
 
-    def __init__(self, at: int) -> None:
-        self.at, self.steps = at, 0
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        self.steps += 1
-        if self.steps == self.at:
+    def processor(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if next(steps) == at:
             raise Interrupted
         return scores
 
-    def again(self) -> None:
-        self.steps = 0
+    return processor
 
 
 COUNTED: dict[str, dict[str, Any]] = {
@@ -49,10 +47,10 @@ def test_counters_are_those_of_the_last_call(tiny_guide: Any, mode: str, place: 
     options, chats = COUNTED[mode], ['{"ok": true, "n": 7} and {"ok": false']
     expected = GuidedCall(tiny_guide, chats, ["json"]).run(**options)
     for at in (1, 3):
-        call, interrupt = GuidedCall(tiny_guide, chats, ["json"], bound=bound), Interrupt(at)
-        call.kwargs["logits_processor"].insert(place, interrupt)
+        call = GuidedCall(tiny_guide, chats, ["json"], bound=bound)
+        call.kwargs["logits_processor"].insert(place, None)
         for _ in range(2):
-            interrupt.again()
+            call.kwargs["logits_processor"][place] = interrupt(at)
             with pytest.raises(Interrupted):
                 call.run(**options)
         assert call.run(**options) == expected
@@ -82,12 +80,9 @@ def test_G4_a_plain_call_after_guided_cancelled_and_failed_ones(tiny_guide: Any)
     options = {"max_new_tokens": 20, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
     before = tiny_guide.model.generate(**call.inputs, **options)
 
-    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        raise Interrupted
-
     call.generate(**options)
     with pytest.raises(Interrupted):
-        call.generate(**options, logits_processor=[interrupt])
+        call.generate(**options, logits_processor=[interrupt(1)])
     after = tiny_guide.model.generate(**call.inputs, **options)
     assert torch.equal(before.sequences, after.sequences)
     assert all(torch.equal(a, b) for a, b in zip(before.logits, after.logits, strict=True))
