@@ -345,8 +345,16 @@ def choices_of(guide: Any, plan: str, is_streamed: bool) -> list[list[dict[str, 
     return [[choice for choice in choices if choice["index"] == r] for r in range(4)]
 
 
-@pytest.mark.parametrize("room", [r for r in ROOMS if not r.options and r.plan in ("texts", "stopped")], ids=str)
-@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "chunks"])
+@pytest.mark.parametrize(
+    ("room", "is_streamed"),
+    [
+        pytest.param(room, is_streamed, marks=[pytest.mark.slow] if is_streamed and room not in SOME else [])
+        for room in ROOMS
+        if not room.options and room.plan in ("texts", "stopped")
+        for is_streamed in (False, True)
+    ],
+    ids=str,
+)
 def test_in_a_completion(guide: Any, room: Room, is_streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = judged(choices_of, guide, room.plan, is_streamed)
     error, _ = error_of(room, 0)
@@ -366,7 +374,7 @@ def test_in_a_completion(guide: Any, room: Room, is_streamed: bool, monkeypatch:
 @pytest.mark.parametrize(
     ("room", "options"),
     [
-        pytest.param(room, options, marks=pytest.mark.slow if len(options) == 1 or (options and i % 3) else ())
+        pytest.param(room, options, marks=pytest.mark.slow if len(options) == 1 or (options and i % 5) else ())
         for i, room in enumerate(SHARED + READING)
         for options in ({}, {"num_beams": 2}, {"num_beams": 2, "num_return_sequences": 2})
     ],
@@ -461,7 +469,7 @@ MAKING: list[tuple[Any, str, str]] = [
 @pytest.mark.parametrize(
     ("kind", "name", "plan", "way"),
     [
-        pytest.param(*making, way, marks=pytest.mark.slow if way != "our loop" and i % 3 else (), id=f"{i} {way}")
+        pytest.param(*making, way, marks=pytest.mark.slow if way != "our loop" and i % 6 else (), id=f"{i} {way}")
         for i, making in enumerate(MAKING)
         for way in ("our loop", "stream", "model.generate")
     ],

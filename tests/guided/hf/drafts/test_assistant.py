@@ -37,7 +37,7 @@ def free_forwards(monkeypatch: Any) -> None:
     monkeypatch.setattr("guided.hf.drafts.drafts.relative_cost", lambda assistant, model: 1e-9)
 
 
-@pytest.mark.parametrize("seed", seeds(60, default=5))
+@pytest.mark.parametrize("seed", seeds(60, default=3))
 def test_an_assistant_changes_nothing(tiny_guide: Any, small: Any, seed: int) -> None:
     rng = random.Random(9000 + seed)
     for assistant in (tiny_guide.model, small):
@@ -49,7 +49,7 @@ def test_an_assistant_changes_nothing(tiny_guide: Any, small: Any, seed: int) ->
             check_counts(one, other)
 
 
-@pytest.mark.parametrize("seed", seeds(30, default=3))
+@pytest.mark.parametrize("seed", seeds(30, default=2))
 def test_the_assistants_cache_is_rolled_back_exactly(tiny_guide: Any, small: Any, monkeypatch: Any, seed: int) -> None:
     """The judge: a forward without a cache over prompt, answer and guesses, at each guess of each row."""
     feed_and_guess, checked = AssistantDrafts._guess, []

@@ -245,7 +245,7 @@ def test_the_states_of_each_architecture_are_those_of_its_final_norm(name: str) 
         check(SimpleNamespace(model=model), message)
 
 
-@pytest.mark.parametrize("strategy", ["hybrid", "prefill"])
+@pytest.mark.parametrize("strategy", ["hybrid", pytest.param("prefill", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_answers_of_each_architecture(tiny_guide: Any, name: str, strategy: Any) -> None:
     """By whatever way its self-test allows: several tokens in a forward or one, rows of their own lengths or not."""

@@ -185,8 +185,10 @@ def of_architecture(name: str, guide: Any) -> Any:
     "name",
     [
         "llama",
-        "mistral",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("qwen3", "gemma3", "glm4", "gpt2", *RECTANGLES)),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("mistral", "qwen3", "gemma3", "glm4", "gpt2", *RECTANGLES)
+        ),
     ],
 )
 def test_rows_that_join_and_leave_are_answered_as_alone(

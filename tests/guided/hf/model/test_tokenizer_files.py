@@ -98,7 +98,7 @@ def test_real_templates_are_read_as_transformers_reads_them(name: str, tmp_path:
     assert_equal(model(tmp_path, shared_template(name)))
 
 
-@pytest.mark.parametrize("name", ["qwen3", "smollm2"])
+@pytest.mark.parametrize("name", [pytest.param("qwen3", marks=pytest.mark.slow), "smollm2"])
 def test_real_tokenizers_are_read_as_transformers_reads_them(
     name: str, tokenizer_folder: Callable[[str], Path]
 ) -> None:
@@ -234,7 +234,7 @@ def test_a_vocabulary_with_a_hole_is_measured_by_its_largest_id(far: bool) -> No
     assert facts_of(tokenizer).vocab_size == max(tokenizer.get_vocab().values()) + 1
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", slow_where(lambda name: name == "gpt4o", REAL))
 def test_size_and_lookup_are_those_of_the_vocabulary(name: str, tokenizer_folder: Callable[[str], Path]) -> None:
     tokenizer = live((tokenizer_folder(name) / "tokenizer.json").read_text(encoding="utf-8"))
     facts, vocab = facts_of(tokenizer), tokenizer.get_vocab()
