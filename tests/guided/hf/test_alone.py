@@ -295,7 +295,7 @@ def quick_assistant(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @cache
 def judged(run: Callable[..., Any], *args: Any) -> Any:
-    """What ``run`` returns where nothing is raised, computed once for all rooms."""
+    """Return what ``run`` returns where nothing is raised, computed once for all rooms."""
     return run(*args)
 
 

@@ -11,6 +11,7 @@ import guided
 from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat
 from guided.hf.generate.call import read_messages
 from guided.hf.generate.inputs import checked_inputs
+from guided.state.entry import begin_of
 from tests.conftest import make_tiny_guide
 from tests.made_up.scripts import write
 
@@ -94,7 +95,7 @@ def check(message: Any, wanted: tuple[str | None, str, str, int | None]) -> None
 def test_E2_rows_without_a_plan_are_read_by_the_format(
     name: str, text: str, wanted: Any, request: pytest.FixtureRequest
 ) -> None:
-    """What ``generate`` wrote, with stops and without, and what our own loop and a stream write."""
+    """Texts of ``generate``, with stops and without, and those of our own loop and of a stream."""
     guide = request.getfixturevalue(name)
     script, greedy = ids_of(guide, text), guided.Sampling(temperature=0)
     for row in (None, guided.Stops(["never"])):
@@ -112,6 +113,14 @@ def test_E2_rows_without_a_plan_are_read_by_the_format(
         kind: "".join(e.text for e in events if type(e).__name__ == kind) for kind in ("ReasoningDelta", "ContentDelta")
     }
     assert (told["ReasoningDelta"], told["ContentDelta"]) == (wanted[0] or "", wanted[1])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "entry"),
+    [(f"<|start|>user{FINAL}hi{NEXT}", "fresh"), (f"<|start|>assistant{ANALYSIS}hm{NEXT}", "after")],
+)
+def test_the_end_of_any_message_closes_no_reasoning_that_was_not_open(channels: Any, prompt: str, entry: str) -> None:
+    assert begin_of(channels.plan(), ids_of(channels, prompt), channels.engine).entry == entry
 
 
 def test_a_stop_and_a_trace_of_a_plain_row(channels: Any) -> None:
