@@ -27,16 +27,12 @@ BEGIN, END = "<!-- modes: written by docs/generate_modes.py -->", "<!-- end of m
 #: Section of the table -> its test files below `TESTS` in the order in which one looks for them.
 SECTIONS = {
     "ways to search": (
-        "search/greedy", "search/sampling", "search/num_return_sequences", "search/beams", "search/beam_sampling",
-        "search/prompt_lookup", "search/assisted", "search/guidance_scale", "search/custom_generate",
-        "search/continuous_batching", "search/refused_by_transformers",
+        "search/greedy", "search/sampling", "search/beams", "search/drafts", "search/guidance_scale",
+        "search/custom_generate", "search/refused_by_transformers",
     ),
-    "inputs and caches": (
-        "inputs/mixed_batch", "inputs/left_padding", "inputs/inputs_embeds", "inputs/static_cache",
-        "inputs/chunked_prefill",
-    ),
+    "inputs and caches": ("inputs/mixed_batch", "inputs/inputs_embeds", "inputs/static_cache"),
     "the same objects again": ("reuse/reuse", "reuse/interrupted", "reuse/threads", "reuse/pipeline"),
-    "outputs": ("outputs/outputs", "outputs/in_place", "outputs/streamers"),
+    "outputs": ("outputs/outputs",),
     "what goes wrong": (
         "other_processors/forbidding_processors", "other_processors/stops_of_others", "failures/failing_rows",
         "failures/vocabulary",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
 
 import torch
 import transformers
 
-__all__ = ["ARCHITECTURES", "VOCABULARY", "WINDOW", "made", "with_attention"]
+__all__ = ["ARCHITECTURES", "VOCABULARY", "WINDOW", "forwards_of", "made", "with_attention"]
 
 VOCABULARY = 96
 
@@ -57,6 +58,14 @@ def with_attention(model: Any, implementation: str) -> Any:
     other = copy.deepcopy(model)
     other.set_attn_implementation(implementation)
     return other
+
+
+@contextmanager
+def forwards_of(model: Any) -> Iterator[list[torch.Tensor]]:
+    """Inside, a list of the token ids ``[rows, columns]`` of each forward of the model."""
+    fed: list[torch.Tensor] = []
+    with model.register_forward_pre_hook(lambda _, args, named: fed.append(named["input_ids"]), with_kwargs=True):
+        yield fed
 
 
 def _frozen(settings: dict[str, Any]) -> dict[str, Any]:

@@ -55,3 +55,11 @@ def tiny_guide() -> Any:
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
     return Guide(model, tokenizer)
+
+
+@pytest.fixture
+def guide(tiny_guide: Any) -> Any:
+    """The tiny guide, with kept rows and counters of its own."""
+    from guided.hf import Guide
+
+    return Guide(tiny_guide.model, tiny_guide.tokenizer)

@@ -6,10 +6,10 @@ compared to the bit, in batches of any shape.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -86,18 +86,18 @@ IsOf = Callable[[Any, Sequence[Any]], bool]
 class Room:
     """A function in which something is raised: ``kind.name``; ``self`` is the first argument that ``is_of`` gets.
 
-    ``plan`` names the plan of the row, ``options`` are those of the call.  ``is_late``: it runs after the last token.
+    ``plan`` names the plan of the row, ``options`` those of the call.  ``is_late``: it runs after the last token.
     """
 
     kind: Any
     name: str
     is_of: IsOf
     plan: str = "texts"
-    options: dict[str, Any] = field(default_factory=dict)
+    options: str = ""
     is_late: bool = False
 
     def __str__(self) -> str:
-        return "-".join([self.kind.__name__, self.name, self.plan, *self.options])
+        return "-".join([self.kind.__name__, self.name, self.plan, self.options])
 
 
 def _is_part(*names: str) -> IsOf:
@@ -124,8 +124,13 @@ def _is_trial(answer: Any, args: Sequence[Any]) -> bool:
     return args[0]._sequence is not None and args[0]._sequence.row == answer.number
 
 
-LOOK_UP = {"prompt_lookup_num_tokens": 3}
-ASSISTANT = {"assistant_model": "the model"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "": {},
+    "look up": {"prompt_lookup_num_tokens": 3},
+    "assistant": {"assistant_model": "the model"},
+    "trace": {"trace": True},
+    "step by step": {},
+}
 #: Rooms that rows have in every way to generate.
 SHARED = [
     Room(GuidanceState, "token_mask", _is_part("sequence", "state")),
@@ -150,22 +155,23 @@ READING = [
 #: Rooms of our own loop.
 OURS = [
     Room(GuidanceState, "forced_next", _is_part("sequence", "state")),
-    Room(PromptLookup, "_propose", lambda answer, args: args[1].answer is answer, options=LOOK_UP),
-    Room(PromptLookup, "learn", _is_number, options=LOOK_UP),
-    Room(DraftTrial, "guess", _is_trial, options=LOOK_UP),
-    Room(DraftTrial, "guess", _is_trial, options=ASSISTANT),
-    Room(DraftTrial, "token_mask", _is_trial, options=ASSISTANT),
-    Room(AssistantDrafts, "learn", _is_number, options=ASSISTANT),
+    Room(PromptLookup, "_propose", lambda answer, args: args[1].answer is answer, options="look up"),
+    Room(PromptLookup, "learn", _is_number, options="look up"),
+    Room(DraftTrial, "guess", _is_trial, options="look up"),
+    Room(DraftTrial, "guess", _is_trial, options="assistant"),
+    Room(DraftTrial, "token_mask", _is_trial, options="assistant"),
+    Room(AssistantDrafts, "learn", _is_number, options="assistant"),
     Room(Recorder, "record", lambda answer, args: answer.number in args[4]),
     Room(Recorder, "record_forced", _is_number),
     Room(Recorder, "logprobs", _is_number, is_late=True),
-    Room(Recorder, "seconds", _is_number, options={"trace": True}, is_late=True),
+    Room(Recorder, "seconds", _is_number, options="trace", is_late=True),
     Room(LastStates, "take", lambda answer, args: any(of and of[0] == answer.number for of in args[4]), is_late=True),
     Room(LastStates, "around", _is_number, is_late=True),
 ]
 ROOMS = SHARED + READING + OURS
 #: Rooms that stand for all of them.
 SOME = (SHARED[0], READING[0], OURS[1], OURS[-1])
+STEPS = [replace(room, options="step by step") for room in ROOMS if not room.options and "forced" not in room.name]
 
 #: What stands in place of the function, as if it were of the same module.
 BROKEN = """
@@ -223,26 +229,28 @@ def plan_of(guide: Any, name: str) -> Any:
     return guided.Stops(["never written"]) if name == "stops alone" else None
 
 
-def plans_of(guide: Any, room: Room) -> list[Any]:
-    return [plan_of(guide, name) for name in ("short", room.plan, "numbers", "none")]
+def plans_of(guide: Any, plan: str) -> list[Any]:
+    """The plans of four rows, of which one has the plan of this name."""
+    return [plan_of(guide, name) for name in ("short", plan, "numbers", "none")]
 
 
-def options_of(guide: Any, room: Room) -> dict[str, Any]:
-    found = {"return_last_hidden_state": True, "max_tokens": 30, "reuse": False, **room.options}
+def options_of(guide: Any, options: str) -> dict[str, Any]:
+    found = {"return_last_hidden_state": True, "max_tokens": 30, "reuse": False, **OPTIONS[options]}
     return found | ({"assistant_model": guide.model} if "assistant_model" in found else {})
 
 
-def ours(guide: Any, room: Room, **options: Any) -> list[Message]:
+def ours(guide: Any, plan: str, options: str = "", **more: Any) -> list[Message]:
     samplings = [guided.Sampling(temperature=0.9, seed=r, logprobs=2) for r in range(4)]
-    found: list[Message] = guide.generate(
-        CHATS, plans_of(guide, room), sampling=samplings, **options_of(guide, room), **options
-    )
+    more |= options_of(guide, options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guide.model.generation_config, "use_cache", options != "step by step")
+        found: list[Message] = guide.generate(CHATS, plans_of(guide, plan), sampling=samplings, **more)
     return found
 
 
 def error_of(room: Room, seed: int) -> tuple[BaseException, int]:
     """An error, and the tokens before it."""
-    return ERRORS[(seed + ROOMS.index(room)) % 4]("injected"), random.Random(seed).randrange(6)
+    return ERRORS[(seed + (ROOMS + STEPS).index(room)) % 4]("injected"), random.Random(seed).randrange(6)
 
 
 def check_neighbours(found: Sequence[Message], judge: Sequence[Message]) -> None:
@@ -285,78 +293,73 @@ def quick_assistant(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("guided.hf.drafts.drafts.relative_cost", lambda assistant, model: 0.01)
 
 
+@cache
+def judged(run: Callable[..., Any], *args: Any) -> Any:
+    """Return what ``run`` returns where nothing is raised, computed once for all rooms."""
+    return run(*args)
+
+
 @pytest.mark.parametrize("seed", seeds(12, default=1))
-@pytest.mark.parametrize("room", ROOMS, ids=str)
+@pytest.mark.parametrize("room", ROOMS + slow_where(lambda room: replace(room, options="") not in SOME, STEPS), ids=str)
 def test_in_our_loop(guide: Any, room: Room, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = ours(guide, room)
+    judge = judged(ours, guide, room.plan, room.options)
     error, at = error_of(room, seed)
     fault = Injection(monkeypatch, room, error, at)
-    found = ours(guide, room)
+    found = ours(guide, room.plan, room.options)
     assert fault.num_raised
     check_neighbours(found, judge)
     check_failed(found[ROW], judge[ROW], room, error, at)
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if not room.options and "forced" not in room.name], ids=str)
-def test_step_by_step(guide: Any, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guide.model.generation_config, "use_cache", False)
-    test_in_our_loop(guide, room, 0, monkeypatch)
+def events_of(guide: Any, plan: str, options: str) -> list[Any]:
+    """The events of a stream of the row alone."""
+    sampling = {"temperature": 0.9, "seed": ROW}
+    return [*guide.stream(CHATS[ROW], plan_of(guide, plan), **sampling, **options_of(guide, options))]
 
 
 @pytest.mark.parametrize("seed", seeds(6, default=1))
-@pytest.mark.parametrize(
-    ("room", "is_async"),
-    [
-        pytest.param(room, is_async, marks=[pytest.mark.slow] if is_async and room not in SOME else [])
-        for room in ROOMS
-        for is_async in (False, True)
-        if room.kind is not Recorder or room.options  # a stream has no log-probabilities
-    ],
-    ids=str,
+@pytest.mark.parametrize(  # a stream has no log-probabilities
+    "room", [room for room in ROOMS if room.kind is not Recorder or room.options], ids=str
 )
-def test_in_a_stream(guide: Any, room: Room, seed: int, is_async: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def asynchronous(plan: Any, options: dict[str, Any]) -> list[Any]:
-        async with guide.astream(CHATS[ROW], plan, **options) as stream:
-            return [event async for event in stream]
-
-    def events() -> list[Any]:
-        plan = plan_of(guide, room.plan)
-        options = {"temperature": 0.9, "seed": ROW, "trace": room.name == "seconds", **options_of(guide, room)}
-        return asyncio.run(asynchronous(plan, options)) if is_async else [*guide.stream(CHATS[ROW], plan, **options)]
-
-    judge = events()[-1].message
+def test_in_a_stream(guide: Any, room: Room, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = judged(events_of, guide, room.plan, room.options)[-1].message
     error, at = error_of(room, seed)
     fault = Injection(monkeypatch, room, error, at, number=0)
-    found = events()
+    found = events_of(guide, room.plan, room.options)
     assert fault.num_raised
     message = found[-1].message
-    early = Room(**{**vars(room), "is_late": room.is_late and room not in READING})
+    early = replace(room, is_late=room.is_late and room not in READING)
     check_failed(message, judge, early, error, 0 if room in READING else at, number=0)
     assert "".join(event.text for event in found[:-1] if isinstance(event, guided.ContentDelta)) == message.content
 
 
-def _by_row(choices: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def choices_of(guide: Any, plan: str, is_streamed: bool) -> list[list[dict[str, Any]]]:
+    """The choices of a completion, or of its chunks, by row."""
+    form = {"type": "json_schema", "json_schema": {"name": "o", "schema": TEXTS}}
+    answer = guide.complete({
+        "messages": [{"role": "user", "content": "hi"}], "n": 4, "seed": 3, "temperature": 0.9, "max_tokens": 30,
+        "response_format": form, "logprobs": True, "stream": is_streamed, "return_hidden_states": True,
+        "stop": ["never written"] if plan == "stopped" else None,
+    })  # fmt: skip
+    choices = [one for chunk in answer for one in chunk["choices"]] if is_streamed else answer["choices"]
     return [[choice for choice in choices if choice["index"] == r] for r in range(4)]
 
 
-@pytest.mark.parametrize("room", [r for r in ROOMS if not r.options and r.plan in ("texts", "stopped")], ids=str)
-@pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "chunks"])
+@pytest.mark.parametrize(
+    ("room", "is_streamed"),
+    [
+        pytest.param(room, is_streamed, marks=[pytest.mark.slow] if is_streamed and room not in SOME else [])
+        for room in ROOMS
+        if not room.options and room.plan in ("texts", "stopped")
+        for is_streamed in (False, True)
+    ],
+    ids=str,
+)
 def test_in_a_completion(guide: Any, room: Room, is_streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    form = {"type": "json_schema", "json_schema": {"name": "o", "schema": TEXTS}}
-    body = {
-        "messages": [{"role": "user", "content": "hi"}], "n": 4, "seed": 3, "temperature": 0.9, "max_tokens": 30,
-        "response_format": form, "logprobs": True, "stream": is_streamed, "return_hidden_states": True,
-        "stop": ["never written"] if room.plan == "stopped" else None,
-    }  # fmt: skip
-
-    def choices() -> list[list[dict[str, Any]]]:
-        answer = guide.complete(body)
-        return _by_row([one for chunk in answer for one in chunk["choices"]] if is_streamed else answer["choices"])
-
-    judge = choices()
+    judge = judged(choices_of, guide, room.plan, is_streamed)
     error, _ = error_of(room, 0)
     fault = Injection(monkeypatch, room, error, 3)
-    found = choices()
+    found = choices_of(guide, room.plan, is_streamed)
     assert fault.num_raised
     for r in (0, 2, 3):
         assert found[r] == judge[r]
@@ -369,15 +372,18 @@ def test_in_a_completion(guide: Any, room: Room, is_streamed: bool, monkeypatch:
 
 @pytest.mark.parametrize("seed", seeds(6, default=1))
 @pytest.mark.parametrize(
-    "options",
-    slow_where(lambda options: len(options) == 1, [{}, {"num_beams": 2}, {"num_beams": 2, "num_return_sequences": 2}]),
+    ("room", "options"),
+    [
+        pytest.param(room, options, marks=pytest.mark.slow if len(options) == 1 or (options and i % 5) else ())
+        for i, room in enumerate(SHARED + READING)
+        for options in ({}, {"num_beams": 2}, {"num_beams": 2, "num_return_sequences": 2})
+    ],
     ids=str,
 )
-@pytest.mark.parametrize("room", SHARED + READING, ids=str)
 def test_in_model_generate(
     guide: Any, room: Room, options: dict[str, Any], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = GuidedCall(guide, CHATS, plans_of(guide, room), max_tokens=30)
+    call = GuidedCall(guide, CHATS, plans_of(guide, room.plan), max_tokens=30)
     _, judge = call.run(**options)
     error, at = error_of(room, seed)
     number = ROW * options.get("num_return_sequences", 1)
@@ -421,7 +427,7 @@ def test_what_is_of_the_process_passes(
 ) -> None:
     Injection(monkeypatch, room, kind("injected"))
     with pytest.raises(kind, match="injected"):
-        ours(guide, room)
+        ours(guide, room.plan, room.options)
 
 
 def test_an_error_of_the_models_forward_passes(guide: Any) -> None:
@@ -431,15 +437,15 @@ def test_an_error_of_the_models_forward_passes(guide: Any) -> None:
     with guide.model.register_forward_hook(broken):
         for room in (SHARED[0], OURS[1], OURS[4]):
             with pytest.raises(RuntimeError, match="of the model"):
-                ours(guide, room)
+                ours(guide, room.plan, room.options)
 
 
 @pytest.mark.parametrize("room", [room for room in SHARED if room.kind is not StopMatcher], ids=str)
 def test_by_option_a_row_whose_guidance_raises_goes_on(guide: Any, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = ours(guide, room)
+    judge = judged(ours, guide, room.plan)
     error, at = error_of(room, 0)
     Injection(monkeypatch, room, error, at)
-    found = ours(guide, room, on_error="unconstrained")
+    found = ours(guide, room.plan, on_error="unconstrained")
     check_neighbours(found, judge)
     message = found[ROW]
     assert message.error.__cause__ is error
@@ -463,7 +469,7 @@ MAKING: list[tuple[Any, str, str]] = [
 @pytest.mark.parametrize(
     ("kind", "name", "plan", "way"),
     [
-        pytest.param(*making, way, marks=pytest.mark.slow if way != "our loop" and i % 3 else (), id=f"{i} {way}")
+        pytest.param(*making, way, marks=pytest.mark.slow if way != "our loop" and i % 6 else (), id=f"{i} {way}")
         for i, making in enumerate(MAKING)
         for way in ("our loop", "stream", "model.generate")
     ],
@@ -471,14 +477,14 @@ MAKING: list[tuple[Any, str, str]] = [
 def test_a_row_of_which_a_part_cannot_be_made_fails_alone(
     guide: Any, kind: Any, name: str, plan: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room, error = Room(kind, name, _is_number, plan), RuntimeError("injected")
+    error = RuntimeError("injected")
 
     def messages() -> list[Message]:
         if way == "our loop":
-            return ours(guide, room)
+            return ours(guide, plan)
         if way == "stream":
             return [[*guide.stream(CHATS[ROW], plan_of(guide, plan), max_tokens=30)][-1].message]
-        call = GuidedCall(guide, CHATS, plans_of(guide, room), max_tokens=30)
+        call = GuidedCall(guide, CHATS, plans_of(guide, plan), max_tokens=30)
         call.run()
         return call.run()[1]  # again: the rows begin anew
 

@@ -47,7 +47,7 @@ EXTRA = (0, 1, 2, 5, 20)
 LONG = 300
 
 
-@pytest.mark.parametrize("seed", seeds(40, default=3))
+@pytest.mark.parametrize("seed", seeds(40, default=2))
 @pytest.mark.parametrize("name", REQUESTS)
 def test_in_our_loop(tiny_guide: Any, name: str, seed: int) -> None:
     plan, options = tiny_guide.plan(**REQUESTS[name]), {"temperature": (0.0, 0.7, 1.5)[seed % 3], "seed": seed}
@@ -98,9 +98,9 @@ def test_in_generate(tiny_guide: Any, name: str, search: str, seed: int, monkeyp
     narrow = hooks._narrowed
     monkeypatch.setattr(hooks, "_narrowed", narrowed)
     size = len(own.token_ids)
-    for most in (*(size + extra for extra in EXTRA), 2 * size):
-        cut = message(most, False)  # beams may go elsewhere where others are cut
-        if cut.token_ids == own.token_ids:
+    for most in (*(size + extra for extra in (EXTRA if seed else EXTRA[::2])), 2 * size):
+        # beams may go elsewhere where others are cut
+        if search != "beams" or message(most, False).token_ids == own.token_ids:
             narrowings.clear()
             found = message(most, True)
             assert found.token_ids == own.token_ids or (search == "beams" and any(narrowings)), most

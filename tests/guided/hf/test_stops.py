@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -16,8 +15,10 @@ from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.output.message import Message
 from guided.sampling import Sampling
-from special_tokens.errors import RequestError
+from guided.state.state import GuidanceState
+from special_tokens.errors import MatcherFailed, RequestError
 from tests.judges.generation import GuidedCall
+from tests.made_up.models import forwards_of
 
 CHATS = ["tell me a thing", "why is the sky blue?", "x", "count to nine", "zebra", "the end"]
 GREEDY = Sampling(temperature=0)
@@ -45,13 +46,6 @@ def by_stream(guide: Any, chats: list[str], plans: list[RowPlan]) -> list[Messag
 
 
 WAYS = {"generate": by_generate, "loop": by_loop, "stream": by_stream}
-
-
-@contextmanager
-def counted_forwards(model: Any) -> Any:
-    calls: list[int] = []
-    with model.register_forward_pre_hook(lambda *_: calls.append(1)):
-        yield calls
 
 
 def free_bytes(guide: Any, chat: str) -> tuple[list[int], bytes]:
@@ -99,34 +93,23 @@ def shown(guide: Any, data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
+@pytest.mark.parametrize("include", [False, True])
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_X1_stop_on_the_very_token(tiny_guide: Any, way: GenerateWay) -> None:
+def test_X1_X4_every_path_stops_on_the_very_token_with_the_same_text(
+    tiny_guide: Any, way: GenerateWay, include: bool
+) -> None:
     abilities_of(tiny_guide.model)  # the self-test's forwards are none of the answers'
+    special = {t.id for t in tiny_guide.tokens.added.values() if t.special}
     for chat, stop, before, tokens in cases(tiny_guide):
         expected = num_tokens_to(tiny_guide, tokens, len(before) + len(stop))
-        with counted_forwards(tiny_guide.model) as forwards:
-            (message,) = way(tiny_guide, [chat], [Stops((stop,))])
+        with forwards_of(tiny_guide.model) as forwards:
+            (message,) = way(tiny_guide, [chat], [Stops((stop, "never written"), include=include)])
         assert message.usage.completion_tokens == expected
         assert len(forwards) == expected  # the prompt's forward chooses token 1; none follows the last one
-        assert message.finish_reason == "stop"
-        assert message.stop_reason == stop
+        assert (message.finish_reason, message.stop_reason) == ("stop", stop)
         assert message.token_ids == tuple(tokens[:expected])
-
-
-@pytest.mark.parametrize("include", [False, True])
-def test_X4_all_paths_give_the_same_text(tiny_guide: Any, include: bool) -> None:
-    found = cases(tiny_guide)
-    chats = [chat for chat, *_ in found]
-    plans: list[RowPlan] = [Stops((stop, "never written"), include=include) for _, stop, *_ in found]
-    results = {name: way(tiny_guide, chats, plans) for name, way in WAYS.items()}
-    special = {t.id for t in tiny_guide.tokens.added.values() if t.special}
-    for r, (_, stop, before, tokens) in enumerate(found):
-        if special & set(tokens):
-            continue  # special tokens are not shown: raw bytes are no judge of this row
-        expected = shown(tiny_guide, before + stop.encode() * include)
-        for name, messages in results.items():
-            assert messages[r].content == expected, name
-            assert (messages[r].finish_reason, messages[r].stop_reason) == ("stop", stop), name
+        if not special & set(tokens):  # they are not shown: raw bytes are no judge of such a text
+            assert message.content == shown(tiny_guide, before + stop.encode() * include)
 
 
 @pytest.mark.parametrize("way", [by_generate, by_loop])
@@ -134,15 +117,13 @@ def test_X4_a_row_that_stops_leaves_the_others_alone(tiny_guide: Any, way: Gener
     found = cases(tiny_guide)
     chats = [chat for chat, *_ in found]
     free = way(tiny_guide, chats, [None] * len(chats))
-    for r, (_, stop, *_) in enumerate(found):
-        plans: list[RowPlan] = [None] * len(chats)
-        plans[r] = Stops((stop,))
-        messages = way(tiny_guide, chats, plans)
-        for other, (message, alone) in enumerate(zip(messages, free, strict=True)):
-            if other == r:
-                assert message.stop_reason == stop
-            else:
+    for first in (0, 1):
+        plans = [Stops((stop,)) if r % 2 == first else None for r, (_, stop, *_) in enumerate(found)]
+        for plan, message, alone in zip(plans, way(tiny_guide, chats, plans), free, strict=True):
+            if plan is None:
                 assert message.token_ids == alone.token_ids
+            else:
+                assert message.stop_reason in plan.strings
 
 
 def test_free_rows_with_stops_alone_see_the_logits_of_plain_generate(tiny_guide: Any) -> None:
@@ -235,9 +216,6 @@ def test_tokens_after_a_stop_are_cut_from_what_another_loop_wrote(tiny_guide: An
 
 
 def test_a_row_whose_guidance_failed_and_went_on_still_stops(tiny_guide: Any, monkeypatch: Any) -> None:
-    from guided.state.state import GuidanceState
-    from special_tokens.errors import MatcherFailed
-
     chat, stop, before, _ = cases(tiny_guide)[0]
 
     def broken(self: Any, *args: Any) -> None:

@@ -13,7 +13,7 @@ from transformers import GenerationConfig
 
 import guided
 from grammars.python_types.adapter import read_value, schema_of_type
-from guided import Choice, Regex, Sampling, Stops
+from guided import Choice, Regex, Sampling, Stops, read_request
 from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.guide import Guide
@@ -102,6 +102,36 @@ def test_a_pad_token_may_be_named_next_to_our_kwargs(tiny_guide: Guide, monkeypa
         (lambda guide: guide.chat([{"role": "user", "text": "x"}]), r"messages\[0\]: there is no content"),
         (lambda guide: guide.chat({"role": "user", "content": "x"}), r"messages: dict is not a chat.*\[message\]"),
         (lambda guide: guide.chat("\ud800"), r"messages\[0\]: a lone surrogate is not text"),
+        (lambda guide: guide.chat("hi", n=2, temperature=1.0), "n: n=2 for one answer"),
+        (lambda guide: guide.chat("hi", guide.plan(), stop="a"), "'stop' together with a finished plan"),
+        (lambda guide: guide.chat("hi", do_sample=2), "unknown keyword 'do_sample' .*temperature=0"),
+        (lambda guide: guide.chat("hi", num_beams=2), "unknown keyword 'num_beams' .*guide.batch"),
+        (lambda guide: guide.chat("hi", max_new_tokens=2), "unknown keyword 'max_new_tokens' .*max_tokens"),
+        (lambda guide: guide.generate(["hi"], sampling=Sampling(), top_p=0.5), "top_p together with sampling"),
+        (lambda guide: guide.generate(["hi"], [None], tools=[print]), "'tools' together with a finished plan"),
+        (lambda guide: guide.generate(guide.plan()), "chats: this is a plan; expected chats$"),
+        (lambda guide: guide.plan(int), r"type is not a request that was read; .*response_format="),
+        (lambda guide: guide.plan({"temperature": 1}), "plan: dict is not a request that was .*guided.read_request"),
+        (lambda guide: guide.plan(read_request({}), stop="x"), "plan: a request together with keywords"),
+        (lambda guide: guide.plan(read_request({"temperature": -1})), "temperature: -1 is out of range"),
+        (lambda guide: guide.plan(read_request({"who_knows": 1})), "who_knows: unknown key"),
+        (lambda guide: guide.batch(guide.plan()), "chats: this is a plan; expected chats, or plans=plan for any"),
+        (lambda guide: guide.batch(plans=guide.plan(), return_last_hidden_state=True), "hidden_state: the batch has"),
+        (lambda guide: guide.batch(plans=guide.plan(), retries=1), "retries: only guide.chat and guide.run ask again"),
+        (lambda guide: guide.batch(plans=guide.plan(), response_format=int), "batch: 'response_format' together with"),
+        (
+            lambda guide: guide.batch(["x", "y"], [guide.plan(max_tokens=3), guide.plan(max_tokens=4)]),
+            "max_tokens: the plans have different limits",
+        ),
+        *[
+            (lambda guide, wrong=wrong: guide.choice_probabilities("x", wrong), "choice: .* expected a list of texts")
+            for wrong in (None, 3, 2.5)
+        ],
+        (lambda guide: guide.choice_probabilities("word " * 3000, ["a"]), "messages: the prompt fills the context"),
+        (
+            lambda guide: guide.choice_probabilities("which?", ["a", "bcd " * 2000], describe=False),
+            "messages: a choice has .* tokens; expected .* which the context leaves",
+        ),
     ],
 )
 def test_settings_records_and_chats(tiny_guide: Guide, call: Any, place: str) -> None:
@@ -152,8 +182,6 @@ def test_a_limit_that_holds_no_answer_can_be_known_before(tiny_guide: Guide) -> 
     assert needed == len(encoded(tiny_guide, "yes")) + 1
     with pytest.raises(RequestError, match=f"max_tokens: 3 tokens .* expected at least {needed}"):
         tiny_guide.generate(["hi"], [plan], short_budget="error")
-    with pytest.raises(PlanError, match="check: list is not a plan"):
-        tiny_guide.check([plan])  # type: ignore[arg-type]
     wrong: Any
     for wrong in ("x", [3], True, 1.5, 0, -5):
         with pytest.raises(RequestError, match="max_tokens: .* is out of range; expected an integer of 1 or more"):
@@ -228,13 +256,30 @@ def test_annotated_and_typed_dicts_in_every_python(python_type: Any, text: str) 
         read_value(python_type, '"zz"')
 
 
-def test_a_compiled_pattern_in_a_regex_and_a_type_in_place_of_a_plan_say_where_they_go(tiny_guide: Guide) -> None:
-    with pytest.raises(GrammarError, match=r"regex: Pattern is not a pattern's text.*re.compile gives is a response"):
-        tiny_guide.plan(response_format=guided.Regex(re.compile("a+")))  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match=r"type is not a plan; .*response_format="):
-        tiny_guide.chat("How many?", int)  # type: ignore[arg-type]
-    with pytest.raises(RequestError, match=r"type is not a request that was read; .*response_format="):
-        tiny_guide.plan(int)  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("call", "error", "place"),
+    [
+        (
+            lambda guide: guide.plan(response_format=guided.Regex(re.compile("a+"))),  # type: ignore[arg-type]
+            GrammarError,
+            r"regex: Pattern is not a pattern's text.*re.compile gives is a response",
+        ),
+        (lambda guide: guide.chat("How many?", int), PlanError, r"type is not a plan; .*response_format="),
+        (lambda guide: guide.check([guide.plan()]), PlanError, "check: list is not a plan"),
+        (lambda guide: guide.batch("hello", response_format=int), PlanError, "chats: this is one chat"),
+        *[
+            (
+                lambda guide, plans=plans: guide.batch(plans=plans),
+                PlanError,
+                "batch: there are no chats; expected chats, or one plan as plans=plan",
+            )
+            for plans in ([None], [], 3)
+        ],
+    ],
+)
+def test_plans_and_patterns(tiny_guide: Guide, call: Any, error: type[GuidedError], place: str) -> None:
+    with pytest.raises(error, match=place):
+        call(tiny_guide)
 
 
 def test_a_format_whose_description_fills_the_context_says_so(tiny_guide: Guide) -> None:

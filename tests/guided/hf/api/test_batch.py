@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import BatchEncoding, LogitsProcessorList
+from transformers import BatchEncoding
 
 import guided
 from guided import Choice, Regex, Sampling
-from special_tokens.errors import GuidedError, PlanError, RequestError
+from special_tokens.errors import GuidedError, PlanError
 from tests.judges.generation import GuidedCall
 
 CHATS = ["hello", "tell me why it is so", "x"]
@@ -30,25 +30,6 @@ def test_a_batch_is_inputs_and_kwargs_of_one_plan_for_all_rows(tiny_guide: Any) 
         for _ in range(2):
             found = batch.messages(tiny_guide.model.generate(**batch, **options))
             assert [(m.parsed, m.token_ids) for m in found] == [(m.parsed, m.token_ids) for m in judge]
-
-
-@pytest.mark.parametrize("search", [{"num_beams": 3}, {"num_beams": 2, "num_return_sequences": 2}], ids=str)
-def test_every_search_of_generate(tiny_guide: Any, search: dict[str, Any]) -> None:
-    batch = tiny_guide.batch(CHATS, response_format=Choice(["yes", "no"]), max_tokens=9)
-    messages = batch.messages(tiny_guide.model.generate(**batch, do_sample=False, **search))
-    assert len(messages) == 3 * search.get("num_return_sequences", 1)
-    assert {m.content for m in messages} <= {"yes", "no"}
-
-
-def test_a_processor_of_ones_own_next_to_ours(tiny_guide: Any) -> None:
-    batch = tiny_guide.batch(CHATS, response_format=Choice(["yes", "no"]))
-    seen: list[int] = []
-    batch["logits_processor"] = LogitsProcessorList(
-        [*batch["logits_processor"], lambda ids, scores: seen.append(1) or scores]
-    )
-    messages = batch.messages(tiny_guide.model.generate(**batch, max_new_tokens=9))
-    assert {m.content for m in messages} <= {"yes", "no"}
-    assert seen
 
 
 @pytest.mark.parametrize(
@@ -96,25 +77,7 @@ def test_what_generate_cannot_follow_is_refused(tiny_guide: Any, options: dict[s
         tiny_guide.batch(CHATS, response_format=int, **options)
 
 
-def test_other_shapes_that_are_no_batch(tiny_guide: Any) -> None:
-    plan = tiny_guide.plan(response_format=int)
-    for plans in ([plan], [], 3):
-        with pytest.raises(PlanError, match="batch: there are no chats; expected chats, or one plan as plans=plan"):
-            tiny_guide.batch(plans=plans)
-    with pytest.raises(RequestError, match="chats: this is a plan; expected chats, or plans=plan for any prompts"):
-        tiny_guide.batch(plan)
-    with pytest.raises(RequestError, match="chats: this is a plan; expected chats$"):
-        tiny_guide.generate(plan)
-    with pytest.raises(RequestError, match="return_last_hidden_state: the batch has no prompts"):
-        tiny_guide.batch(plans=plan, return_last_hidden_state=True)
-    with pytest.raises(RequestError, match="retries: only guide.chat and guide.run ask again"):
-        tiny_guide.batch(plans=plan, retries=1)
-    with pytest.raises(RequestError, match="batch: 'response_format' together with a finished plan"):
-        tiny_guide.batch(plans=plan, response_format=int)
-    with pytest.raises(PlanError, match="chats: this is one chat"):
-        tiny_guide.batch("hello", response_format=int)
-    with pytest.raises(RequestError, match="max_tokens: the plans have different limits"):
-        tiny_guide.batch(CHATS[:2], [tiny_guide.plan(max_tokens=3), tiny_guide.plan(max_tokens=4)])
+def test_what_another_prompt_gave_is_not_read(tiny_guide: Any) -> None:
     batch = tiny_guide.batch(CHATS[:2], response_format=int)
     with pytest.raises(PlanError, match="does not begin with the prompt"):
         batch.messages(torch.zeros((2, 80), dtype=torch.long))

@@ -13,8 +13,6 @@ from guided.hf.generate.inputs import checked_inputs
 from guided.hf.options import AnswerOptions, Keywords, PlanKeywords
 from special_tokens.errors import RequestError
 
-NAMES = [field.name for field in dataclasses.fields(AnswerOptions)]
-
 
 def test_type_checkers_and_the_run_time_see_the_same_keywords() -> None:
     hints = get_type_hints(AnswerOptions)
@@ -37,14 +35,6 @@ def test_a_misspelt_keyword_is_refused_with_the_right_one(tiny_guide: Any, metho
     arguments = () if method == "plan" else (["hi"],) if method == "generate" else ("hi",)
     with pytest.raises(RequestError, match=r"unknown keyword 'reponse_format' \(is it 'response_format'\?\)"):
         getattr(tiny_guide, method)(*arguments, reponse_format=int)
-
-
-@pytest.mark.parametrize(
-    ("word", "hint"), [("do_sample", "temperature=0"), ("num_beams", "guide.batch"), ("max_new_tokens", "max_tokens")]
-)
-def test_words_of_generate_name_ours(tiny_guide: Any, word: str, hint: str) -> None:
-    with pytest.raises(RequestError, match=f"unknown keyword '{word}' .*{hint}"):
-        tiny_guide.chat("hi", **{word: 2})
 
 
 def test_a_plan_takes_nothing_that_it_would_ignore(tiny_guide: Any) -> None:
@@ -71,17 +61,27 @@ def test_the_format_is_described_wherever_it_answers(tiny_guide: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("options", "message"),
     [
-        (lambda g: g.chat("hi", n=2, temperature=1.0), "n: n=2 for one answer"),
-        (lambda g: g.generate(["hi"], sampling=guided.Sampling(), top_p=0.5), "top_p together with sampling"),
-        (lambda g: g.generate(["hi"], [None], tools=[print]), "'tools' together with a finished plan"),
-        (lambda g: g.chat("hi", g.plan(), stop="a"), "'stop' together with a finished plan"),
+        *[({"reuse": value}, f"reuse: {value!r} is not a switch; expected True or False") for value in ("no", 0, None)],
+        *[
+            ({"return_last_hidden_state": value}, f"return_last_hidden_state: {value!r} is not a way to compute hidden")
+            for value in ("last", 1)
+        ],
+        *[
+            ({"prompt_lookup_num_tokens": value}, "^prompt_lookup_num_tokens: .* expected an integer of 1 or more")
+            for value in (0, -1, 1.5, True, "8")
+        ],
+        ({"assistant_model": "a/name"}, "assistant_model: str is not a model; expected a causal language model"),
+        ({"landing": "yes"}, "^landing: "),
+        ({"short_budget": "cry"}, "^short_budget: "),
     ],
+    ids=str,
 )
-def test_keywords_that_contradict_each_other(tiny_guide: Any, call: Any, words: str) -> None:
-    with pytest.raises(RequestError, match=words):
-        call(tiny_guide)
+def test_a_wrong_value_is_refused_wherever_it_is_given(tiny_guide: Any, options: dict[str, Any], message: str) -> None:
+    for call in (tiny_guide.chat, tiny_guide.stream, lambda chat, **rest: tiny_guide.generate([chat], **rest)):
+        with pytest.raises(RequestError, match=message):
+            call("x", **options)
 
 
 def test_F14_what_is_printed_is_one_short_line(tiny_guide: Any) -> None:

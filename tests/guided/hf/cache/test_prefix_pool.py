@@ -12,7 +12,6 @@ import torch
 import guided
 from guided.hf.cache.head_input import head_input
 from guided.hf.cache.prefix_pool import model_state
-from special_tokens.errors import RequestError
 from tests.conftest import make_tiny_guide
 
 
@@ -100,13 +99,6 @@ def test_a_model_that_writes_its_buffers_keeps_nothing_and_says_why() -> None:
         assert guide.chat("tell me", temperature=0, max_tokens=5).usage.cached_tokens == 0
     assert guide.stats().kept.rows == 0
     assert guide.stats().kept.off == "the model changed while it answered"
-
-
-@pytest.mark.parametrize("value", ["no", 0, None])
-def test_reuse_is_true_or_false(tiny_guide: Any, value: Any) -> None:
-    for call in (tiny_guide.chat, tiny_guide.stream, lambda chat, **rest: tiny_guide.generate([chat], **rest)):
-        with pytest.raises(RequestError, match=f"reuse: {value!r} is not a switch; expected True or False"):
-            call("x", reuse=value)
 
 
 def test_a_loaded_guide_has_the_room_that_was_asked_for(tmp_path: Path) -> None:

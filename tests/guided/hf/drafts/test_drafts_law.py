@@ -16,7 +16,6 @@ import pytest
 import guided
 from guided.hf.drafts.draft import Ask, Draft, DraftTrial
 from guided.output.message import Message
-from guided.sampling import Sampling
 from tests.cases import seeds
 from tests.guided.hf.loop.test_forced_law import CHATS, OBJECT, same, some_plan, some_sampling
 from tests.made_up.scripts import write
@@ -90,7 +89,7 @@ def some_call(guide: Any, rng: random.Random) -> tuple[list[Any], list[Any], dic
 
 
 @pytest.mark.usefixtures("free_columns")
-@pytest.mark.parametrize("seed", seeds(60, default=12))
+@pytest.mark.parametrize("seed", seeds(60, default=6))
 def test_prompt_lookup_changes_nothing(tiny_guide: Any, seed: int) -> None:
     rng = random.Random(seed)
     chats, plans, options = some_call(tiny_guide, rng)
@@ -102,7 +101,7 @@ def test_prompt_lookup_changes_nothing(tiny_guide: Any, seed: int) -> None:
 
 
 @pytest.mark.usefixtures("free_columns")
-@pytest.mark.parametrize("seed", seeds(60, default=12))
+@pytest.mark.parametrize("seed", seeds(60, default=6))
 def test_guesses_right_or_wrong_change_nothing(tiny_guide: Any, monkeypatch: Any, seed: int) -> None:
     """Nor do they leave anything wrong in the rows that are kept: the calls after it are judged, too."""
     rng = random.Random(3000 + seed)
@@ -179,13 +178,3 @@ def test_a_stream_that_is_closed_keeps_what_is_right(tiny_guide: Any) -> None:
             pass
         stream.close()
         assert tiny_guide.chat(QUOTES[5], plan, temperature=0).token_ids == judge.token_ids
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.5, True, "8"])
-def test_a_number_of_guesses_is_at_least_one(tiny_guide: Any, value: Any) -> None:
-    message = "prompt_lookup_num_tokens: .* is out of range; expected an integer of 1 or more"
-    for call in (tiny_guide.chat, tiny_guide.stream):
-        with pytest.raises(guided.RequestError, match=message):
-            call("x", prompt_lookup_num_tokens=value)
-    with pytest.raises(guided.RequestError, match=message):
-        tiny_guide.generate(["x"], sampling=Sampling(temperature=0), prompt_lookup_num_tokens=value)

@@ -115,18 +115,6 @@ def test_forwards_of_other_threads_are_not_seen() -> None:
 
 # -- wrong values
 
-WRONG = [
-    ({"return_last_hidden_state": "last"}, "return_last_hidden_state: 'last' is not a way to compute hidden states"),
-    ({"return_last_hidden_state": 1}, "return_last_hidden_state: 1 is not a way to compute hidden states"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), WRONG)
-def test_a_wrong_value_is_refused(tiny_guide: Any, options: dict[str, Any], message: str) -> None:
-    for call in (tiny_guide.chat, tiny_guide.stream, lambda chat, **rest: tiny_guide.generate([chat], **rest)):
-        with pytest.raises(guided.RequestError, match=message):
-            call("x", **options)
-
 
 def test_settings_are_checked() -> None:
     with pytest.raises(guided.RequestError, match="unknown strategy 'both'; expected auto, hybrid or prefill"):

@@ -12,6 +12,7 @@ import torch
 import guided
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidanceError, RequestError
+from tests.made_up.models import forwards_of
 
 
 def test_choice_probabilities_are_those_of_each_option_alone(tiny_guide: Any) -> None:
@@ -36,12 +37,9 @@ def test_choice_probabilities_are_those_of_each_option_alone(tiny_guide: Any) ->
 
 
 def test_choice_probabilities_take_one_pass_over_the_options(tiny_guide: Any) -> None:
-    shapes: list[Any] = []
-    with tiny_guide.model.register_forward_pre_hook(
-        lambda module, args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
-    ):
+    with forwards_of(tiny_guide.model) as fed:
         tiny_guide.choice_probabilities("which?", ["true", "false", "null"], describe=False)
-    assert [shape[0] for shape in shapes][-2:] == [1, 3]
+    assert [len(ids) for ids in fed][-2:] == [1, 3]
     with pytest.raises(RequestError):
         tiny_guide.choice_probabilities("which?", [])
 
@@ -60,12 +58,9 @@ def test_options_that_spell_markers_are_scored_as_the_text_that_guidance_writes(
     """The special token's probability was taken for that of its name."""
     choices = ["<|im_end|>", "no", "a <think>b</think>\N{GRINNING FACE}", "<think><think>"]
     plan = tiny_guide.plan(response_format=guided.Choice(choices))
-    read: list[list[list[int]]] = []
-    with tiny_guide.model.register_forward_pre_hook(
-        lambda module, args, kwargs: read.append(kwargs["input_ids"].tolist()), with_kwargs=True
-    ):
+    with forwards_of(tiny_guide.model) as read:
         found = tiny_guide.choice_probabilities("which?", choices, describe=False)
-    for option, fed in zip(found, read[-1], strict=True):
+    for option, fed in zip(found, read[-1].tolist(), strict=True):
         ids = fed[len(fed) - option.num_tokens :]
         state = guided.GuidanceState(plan, tiny_guide.engine)
         for token in ids[: option.num_tokens]:
@@ -92,16 +87,3 @@ def test_choice_probabilities_of_logits_that_are_no_numbers_are_an_error(
     refused = pytest.raises(GuidanceError, match="choice 'true': the model's logits are not numbers")
     with tiny_guide.model.register_forward_hook(poison), refused:
         tiny_guide.choice_probabilities("which?", ["true", "false"], describe=False)
-
-
-@pytest.mark.parametrize("choices", [None, 3, 2.5])
-def test_choices_that_are_no_list_are_refused(tiny_guide: Any, choices: Any) -> None:
-    with pytest.raises(RequestError, match="choice: .* is not a list; expected a list of texts"):
-        tiny_guide.choice_probabilities("which?", choices)
-
-
-def test_what_passes_the_context_is_refused(tiny_guide: Any) -> None:
-    with pytest.raises(RequestError, match="messages: the prompt fills the context"):
-        tiny_guide.choice_probabilities("word " * 3000, ["a", "b"])
-    with pytest.raises(RequestError, match="messages: a choice has .* tokens; expected .* which the context leaves"):
-        tiny_guide.choice_probabilities("which?", ["a", "bcd " * 2000], describe=False)

@@ -16,7 +16,7 @@ from guided.hf.cache.self_test import Abilities
 from guided.output.message import Message
 from guided.sampling import Sampling
 from tests.cases import seeds
-from tests.made_up.models import ARCHITECTURES
+from tests.made_up.models import ARCHITECTURES, forwards_of
 from tests.made_up.schemas import closed
 
 CHATS = ["tell me a thing", "why?", "a longer question than the others, so that they are padded", "x", "one, two"]
@@ -129,7 +129,7 @@ def step_by_step(monkeypatch: Any) -> Any:
     return run
 
 
-@pytest.mark.parametrize("seed", seeds(60, default=12))
+@pytest.mark.parametrize("seed", seeds(60, default=8))
 def test_forced_runs_neighbours_and_rows_that_leave_change_nothing(
     tiny_guide: Any, step_by_step: Any, seed: int
 ) -> None:
@@ -150,7 +150,7 @@ def alone(guide: Any, chat: str, plan: Any, sampling: Sampling, limit: int) -> M
     return message
 
 
-@pytest.mark.parametrize("seed", seeds(30, default=6))
+@pytest.mark.parametrize("seed", seeds(30, default=4))
 def test_a_row_of_a_batch_is_the_row_alone(tiny_guide: Any, seed: int) -> None:
     rng = random.Random(1000 + seed)
     plans = [some_plan(tiny_guide, rng) for _ in CHATS]
@@ -192,8 +192,7 @@ def test_an_answer_that_is_all_forced_takes_no_forward(tiny_guide: Any) -> None:
     plan = tiny_guide.plan(
         response_format={"const": "all is forced here"}, stop=guided.Stops(strings=("forced",), everywhere=True)
     )
-    calls: list[int] = []
-    with tiny_guide.model.register_forward_hook(lambda *_: calls.append(1)):
+    with forwards_of(tiny_guide.model) as calls:
         message = tiny_guide.chat("x", plan, describe=False)
         assert (message.stop_reason, message.usage.forwards, calls) == ("forced", 0, [])
         message = tiny_guide.generate(["x"], [plan], sampling=Sampling(logprobs=1))[0]
@@ -231,17 +230,14 @@ def test_overridden_counts_by_the_models_own_scores_wherever_they_are_asked_for(
 
 
 def test_n_answers_share_one_prefill(tiny_guide: Any) -> None:
-    fed: list[int] = []
     tiny_guide.generate(CHATS[:2], max_tokens=1, reuse=False)  # what the model can is tried first
-    with tiny_guide.model.register_forward_pre_hook(
-        lambda module, args, kwargs: fed.append(kwargs["input_ids"].numel()), with_kwargs=True
-    ):
+    with forwards_of(tiny_guide.model) as fed:
         sampling = [Sampling(temperature=1.0, seed=3, n=3), Sampling(temperature=1.0, seed=4)]
         messages = tiny_guide.generate(CHATS[:2], sampling=sampling, max_tokens=6, reuse=False)
     assert len(messages) == 4
     sizes = [messages[i].usage.prompt_tokens for i in (0, 3)]
-    assert fed[0] in (sum(sizes), 2 * max(sizes))  # packed, or a rectangle
-    assert fed[1] == 4
+    assert fed[0].numel() in (sum(sizes), 2 * max(sizes))  # packed, or a rectangle
+    assert fed[1].numel() == 4
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

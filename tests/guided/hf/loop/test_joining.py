@@ -31,7 +31,7 @@ from guided.output.message import Message
 from special_tokens.errors import ModelError, RequestError
 from tests.cases import seeds
 from tests.guided.output.test_parser import without_ids
-from tests.made_up.models import ARCHITECTURES, WINDOW, made
+from tests.made_up.models import ARCHITECTURES, WINDOW, forwards_of, made
 from tests.made_up.schemas import closed
 
 CHATS = ["tell me", "why?", "tell me a longer thing, and then why it is so and not otherwise", "x"]
@@ -117,7 +117,7 @@ class Beside(threading.Thread):
         self.guide, self.is_over, self.found = guide, threading.Event(), list[tuple[int, ...]]()
 
     def run(self) -> None:
-        while not self.is_over.is_set():
+        while not self.is_over.wait(0.02):
             self.found.append(self.guide.chat("beside", temperature=1.0, seed=1, max_tokens=9).token_ids)
 
 
@@ -185,8 +185,10 @@ def of_architecture(name: str, guide: Any) -> Any:
     "name",
     [
         "llama",
-        "mistral",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("qwen3", "gemma3", "glm4", "gpt2", *RECTANGLES)),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("mistral", "qwen3", "gemma3", "glm4", "gpt2", *RECTANGLES)
+        ),
     ],
 )
 def test_rows_that_join_and_leave_are_answered_as_alone(
@@ -196,7 +198,7 @@ def test_rows_that_join_and_leave_are_answered_as_alone(
     guide = of_architecture(name, tiny_guide)
     expected = guide.chat("beside", temperature=1.0, seed=1, max_tokens=9).token_ids
     rng = random.Random(f"{name} {seed}")
-    requests = some_requests(rng, 40)
+    requests = some_requests(rng, 40 if seed else 2 * len(KINDS))
     longest = max(len(generation(guide, *request).inputs.prompt_ids[0]) for request in requests)
     loop = shared_loop(guide.context, rows=12, cached_tokens=longest + 1)
     in_pieces(loop, 64)
@@ -217,9 +219,8 @@ def in_pieces(loop: RowLoop, columns_per_step: int = 1) -> None:
     loop.places.capacity = replace(loop.capacity, cost=lambda columns: columns / columns_per_step)
 
 
-def test_equal_prompts_that_arrive_together_are_computed_once(tiny_guide: Any) -> None:
+def test_equal_prompts_that_arrive_together_are_computed_once(guide: Any) -> None:
     """A later one takes the prefix of a row that still runs."""
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     loop = shared_loop(guide.context, rows=4, cached_tokens=4_000)
     runs = [generation(guide, CHATS[2], {"temperature": 1.0, "seed": seed, "max_tokens": 20}) for seed in range(3)]
     for run in runs:
@@ -237,25 +238,20 @@ def test_equal_prompts_that_arrive_together_are_computed_once(tiny_guide: Any) -
     assert guide.stats().kept.rows == 1
 
 
-def test_a_prompt_is_fed_in_pieces_while_others_run(tiny_guide: Any) -> None:
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+def test_a_prompt_is_fed_in_pieces_while_others_run(guide: Any) -> None:
     loop = shared_loop(guide.context, rows=4, cached_tokens=4_000)
     in_pieces(loop)
     first = generation(guide, "x", {"temperature": 0, "max_tokens": 200})
     first.join(loop)
     loop.step()
-    fed: list[int] = []
-    hook = guide.model.register_forward_pre_hook(
-        lambda module, args, named: fed.append(named["input_ids"].numel()), with_kwargs=True
-    )
     second = generation(guide, "a longer thing " * 20, {"temperature": 0, "max_tokens": 3})
-    with hook:
+    with forwards_of(guide.model) as fed:
         second.join(loop)
         while not second.loop_rows[0].answer.tokens:
             loop.step()
     loop.close()
     assert len(fed) > 5
-    assert max(fed) == 17
+    assert max(ids.numel() for ids in fed) == 17
     assert second.messages()[0].usage.forwards == 1
 
 
@@ -273,11 +269,8 @@ def test_each_row_that_waits_may_cost_two_steps() -> None:
 
 
 @pytest.mark.parametrize(("rows", "cached_tokens", "n"), [(2, 4_000, 1), (16, 300, 1), (9, 4_000, 8)])
-def test_rows_that_have_no_place_do_not_make_pieces_larger(
-    tiny_guide: Any, rows: int, cached_tokens: int, n: int
-) -> None:
+def test_rows_that_have_no_place_do_not_make_pieces_larger(guide: Any, rows: int, cached_tokens: int, n: int) -> None:
     """For lack of places, of room in the cache, and of places that the other answers of a request will have."""
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     loop = shared_loop(guide.context, rows=rows, cached_tokens=cached_tokens)
     loop.places.capacity = replace(loop.capacity, cost=lambda columns: 1 + columns / 16)
     generation(guide, "x", {"temperature": 0, "max_tokens": 200}).join(loop)
@@ -291,9 +284,8 @@ def test_rows_that_have_no_place_do_not_make_pieces_larger(
     assert sizes == [None, 32]
 
 
-def test_a_stream_that_is_closed_while_it_is_fed_leaves(tiny_guide: Any) -> None:
+def test_a_stream_that_is_closed_while_it_is_fed_leaves(guide: Any) -> None:
     """Its twins are computed in its stead, and what was fed is kept."""
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
     asked = {"temperature": 1.0, "seed": 3, "n": 3, "max_tokens": 5}
     judge = alone(guide, CHATS[2] * 3, asked)
     loop = shared_loop(guide.context, rows=4, cached_tokens=4_000)
@@ -315,8 +307,7 @@ def test_a_stream_that_is_closed_while_it_is_fed_leaves(tiny_guide: Any) -> None
     assert loop.is_empty
 
 
-def test_what_never_has_room_is_refused_at_once(tiny_guide: Any) -> None:
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+def test_what_never_has_room_is_refused_at_once(guide: Any) -> None:
     loop = shared_loop(guide.context, rows=4, cached_tokens=50)
     many = generation(guide, "x", {"n": 5, "temperature": 1.0, "max_tokens": 3})
     with pytest.raises(RequestError, match="n: 5 answers; expected at most 4, the rows that are answered at once"):
@@ -341,8 +332,7 @@ def test_a_model_whose_rows_cannot_differ_says_so(tiny_guide: Any, name: str) ->
     assert generation(guide, "x", {"max_tokens": 3}).why_alone
 
 
-def test_a_config_that_needs_single_steps_cannot_join(tiny_guide: Any, monkeypatch: Any) -> None:
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+def test_a_config_that_needs_single_steps_cannot_join(guide: Any, monkeypatch: Any) -> None:
     assert generation(guide, "x", {"max_tokens": 3}).why_alone == ""
     monkeypatch.setattr(guide.model.generation_config, "no_repeat_ngram_size", 2)
     run = generation(guide, "x", {"max_tokens": 3})
@@ -352,8 +342,7 @@ def test_a_config_that_needs_single_steps_cannot_join(tiny_guide: Any, monkeypat
         run.join(loop)
 
 
-def test_a_model_that_raises_breaks_the_step_off_and_the_loop_can_be_closed(tiny_guide: Any) -> None:
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
+def test_a_model_that_raises_breaks_the_step_off_and_the_loop_can_be_closed(guide: Any) -> None:
     loop = shared_loop(guide.context, rows=4, cached_tokens=500)
     run = generation(guide, "tell me", {"temperature": 0, "max_tokens": 9})
     run.join(loop)

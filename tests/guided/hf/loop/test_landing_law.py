@@ -171,26 +171,6 @@ def test_a_short_budget_is_said_in_a_note_or_refused_before_the_first_token(tiny
     check(tiny_guide.chat(CHATS[0], plan, max_tokens=least, short_budget="error"), REQUESTS["json"])
 
 
-@pytest.mark.parametrize(
-    ("options", "place"),
-    [
-        ({"landing": "yes"}, "landing"),
-        ({"short_budget": "cry"}, "short_budget"),
-    ],
-)
-def test_bad_settings_are_errors_with_their_place(tiny_guide: Any, options: dict[str, Any], place: str) -> None:
-    with pytest.raises(RequestError) as caught:
-        tiny_guide.chat(CHATS[0], tiny_guide.plan(**REQUESTS["json"]), **options)
-    assert caught.value.place == place
-
-
-def test_an_enormous_budget_is_that_of_the_context(tiny_guide: Any) -> None:
-    plan = tiny_guide.plan(response_format={"type": "boolean"}, thinking=False)
-    message = tiny_guide.chat(CHATS[0], plan, max_tokens=10**12, seed=1)
-    assert message.parsed in (True, False)
-    assert message.landed is None
-
-
 @pytest.mark.parametrize(("name", "value"), [("string_tokens", -1), ("string_tokens", 1.5), ("answer_share", 2)])
 def test_options_out_of_range_are_refused(name: str, value: Any) -> None:
     with pytest.raises(RequestError) as caught:

@@ -68,14 +68,9 @@ def warped(logits: torch.Tensor, row: RowSampling) -> torch.Tensor:
 def distribution(logits: torch.Tensor, row: RowSampling) -> torch.Tensor:
     """The probability of every token under our sampler, from where its inverse distribution function jumps."""
     number = 4_000
-    out = torch.zeros(VOCAB)
-    for i in range(number):
-        out[_draw(row, logits, (i + 0.5) / number)] += 1 / number
-    return out
-
-
-def _draw(row: RowSampling, logits: torch.Tensor, number: float) -> int:
-    return int(module._draw(logits, [row], module._num_candidates(row), [number]))
+    numbers = [(i + 0.5) / number for i in range(number)]
+    drawn = module._draw(logits.expand(number, -1), [row] * number, module._num_candidates(row), numbers)
+    return drawn.bincount(minlength=VOCAB) / number
 
 
 def chosen(rows: Sequence[RowSampling], logits: torch.Tensor, position: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -135,9 +130,9 @@ def test_many_draws_follow_the_distribution() -> None:
     logits = torch.full((1, VOCAB), float("-inf"))
     weights = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
     logits[0, [3, 50, 51, 200, 699]] = torch.tensor(np.log(weights), dtype=torch.float32)
-    sampler = [RowSampling(temperature=1.0, seed=11)]
-    drawn = [int(chosen(sampler, logits, i)[0]) for i in range(4_000)]
-    counts = np.array([drawn.count(token) for token in (3, 50, 51, 200, 699)])
+    rows = [RowSampler(RowSampling(temperature=1.0, seed=11))] * 4_000
+    drawn, _ = choose(logits.expand(4_000, -1), rows, range(4_000))
+    counts = drawn.bincount(minlength=VOCAB)[[3, 50, 51, 200, 699]].numpy()
     assert counts.sum() == 4_000
     chi_square = float(((counts - 4_000 * weights) ** 2 / (4_000 * weights)).sum())
     assert chi_square < 23.5  # 4 degrees of freedom: exceeded once in 10,000

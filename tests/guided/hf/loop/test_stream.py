@@ -13,6 +13,7 @@ from guided.output.message import AnswerEnd
 from special_tokens.errors import AnswerError
 from tests.cases import slow_where
 from tests.grammars.python_types.test_partial import is_part
+from tests.made_up.models import forwards_of
 
 
 class Listing(pydantic.BaseModel):
@@ -33,8 +34,7 @@ def test_the_last_event_is_the_end_with_the_message(tiny_guide: Any) -> None:
 
 
 def test_leaving_the_block_ends_the_generation(tiny_guide: Any) -> None:
-    forwards: list[int] = []
-    with tiny_guide.model.register_forward_hook(lambda *_: forwards.append(1)):
+    with forwards_of(tiny_guide.model) as forwards:
         with tiny_guide.stream("tell me", temperature=0, max_tokens=30, reuse=False) as stream:
             written = [next(stream) for _ in range(3)]
         num_forwards = len(forwards)

@@ -9,8 +9,9 @@ import torch
 
 import guided
 from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat
-from guided.hf.generate.call import generate_kwargs, read_messages
+from guided.hf.generate.call import read_messages
 from guided.hf.generate.inputs import checked_inputs
+from guided.state.entry import begin_of
 from tests.conftest import make_tiny_guide
 from tests.made_up.scripts import write
 
@@ -91,23 +92,17 @@ def check(message: Any, wanted: tuple[str | None, str, str, int | None]) -> None
 
 
 @pytest.mark.parametrize(("name", "text", "wanted"), cases())
-@pytest.mark.parametrize("row", [None, guided.Stops(["never"])], ids=["plain", "stops alone"])
-def test_E2_what_generate_wrote_without_a_plan_is_read_by_the_format(
-    name: str, text: str, wanted: Any, row: Any, request: pytest.FixtureRequest
-) -> None:
-    guide = request.getfixturevalue(name)
-    inputs = checked_inputs(guide.context, ["hi"], [row])
-    out = torch.tensor([[*inputs.prompt_ids[0], *ids_of(guide, text)]])
-    (message,) = read_messages(guide.context, out, inputs, [row])
-    check(message, wanted)
-
-
-@pytest.mark.parametrize(("name", "text", "wanted"), cases())
-def test_E2_our_loop_reads_rows_without_a_plan_by_the_format(
+def test_E2_rows_without_a_plan_are_read_by_the_format(
     name: str, text: str, wanted: Any, request: pytest.FixtureRequest
 ) -> None:
+    """Texts of ``generate``, with stops and without, and those of our own loop and of a stream."""
     guide = request.getfixturevalue(name)
     script, greedy = ids_of(guide, text), guided.Sampling(temperature=0)
+    for row in (None, guided.Stops(["never"])):
+        inputs = checked_inputs(guide.context, ["hi"], [row])
+        out = torch.tensor([[*inputs.prompt_ids[0], *script]])
+        (message,) = read_messages(guide.context, out, inputs, [row])
+        check(message, wanted)
     with write(guide, "hi", script):
         (message,) = guide.generate(["hi"], sampling=greedy, max_tokens=len(script))
         stream = guide.stream("hi", guided.Stops(["never"]), temperature=0, max_tokens=len(script))
@@ -120,38 +115,12 @@ def test_E2_our_loop_reads_rows_without_a_plan_by_the_format(
     assert (told["ReasoningDelta"], told["ContentDelta"]) == (wanted[0] or "", wanted[1])
 
 
-@pytest.mark.parametrize("name", ["channels", "opened"])
-def test_E2_plain_rows_read_as_chat_reads_them(name: str, request: pytest.FixtureRequest) -> None:
-    """The judge is the same answer under the plan of ``guide.chat``."""
-    guide = request.getfixturevalue(name)
-    for text, (_, _, finish, _) in (CHANNEL_ANSWERS if name == "channels" else OPENED_ANSWERS).items():
-        script = ids_of(guide, text)
-        odd = any(part in text for part in ("odd", "constrain", "commentary")) or text.count(ANALYSIS) > 1
-        if finish != "stop" or odd or text.startswith("Hello"):
-            continue  # the plan of chat refuses it
-        with write(guide, "hi", script):
-            # the limit leaves no room for the text after reasoning that landing would keep
-            ours = guide.chat("hi", temperature=0, max_tokens=len(script), landing=False)
-            (plain,) = guide.generate(["hi"], sampling=guided.Sampling(temperature=0), max_tokens=len(script))
-        assert ours.token_ids == plain.token_ids
-        assert (ours.reasoning, ours.content, ours.usage) == (plain.reasoning, plain.content, plain.usage)
-
-
-def test_E2_the_scores_of_plain_rows_stay_untouched(channels: Any) -> None:
-    """Next to a guided row or alone: to the bit those of a call that knows nothing of us."""
-    chats = ["hi", "why so?"]
-    options = {"max_new_tokens": 12, "do_sample": False, "output_logits": True, "return_dict_in_generate": True}
-    for plans in ([None, None], [channels.plan(), None]):
-        inputs = checked_inputs(channels.context, chats, plans)
-        judge = channels.model.generate(**inputs, **options)
-        kwargs = generate_kwargs(channels.context, inputs, plans)
-        assert kwargs == {} or plans[0] is not None
-        ours = channels.model.generate(**inputs, **options, **kwargs)
-        size = min(len(ours.logits), len(judge.logits))
-        assert all(torch.equal(ours.logits[i][1], judge.logits[i][1]) for i in range(size))
-        assert torch.equal(
-            ours.sequences[1, : inputs.prompt_len + size], judge.sequences[1, : inputs.prompt_len + size]
-        )
+@pytest.mark.parametrize(
+    ("prompt", "entry"),
+    [(f"<|start|>user{FINAL}hi{NEXT}", "fresh"), (f"<|start|>assistant{ANALYSIS}hm{NEXT}", "after")],
+)
+def test_the_end_of_any_message_closes_no_reasoning_that_was_not_open(channels: Any, prompt: str, entry: str) -> None:
+    assert begin_of(channels.plan(), ids_of(channels, prompt), channels.engine).entry == entry
 
 
 def test_a_stop_and_a_trace_of_a_plain_row(channels: Any) -> None:

@@ -43,68 +43,69 @@ tokenizer.chat_template = CHAT_TEMPLATE
 config = LlamaConfig(vocab_size=len(tokenizer), eos_token_id=tokenizer.eos_token_id)
 
 planner = Planner(TokenizerContext.of(tokenizer, config))
-chat = read_chat(json.loads(sys.argv[1]))
-plan = planner.plan_request(chat.request)
-prompt = planner.context.prompt(chat.messages, plan)
-limit = token_limit(plan, None, len(prompt.token_ids), 2048)
-budget = budgeting(chat.request.landing, chat.request.short_budget)
-row = make_row(plan, planner.context.engine, begin=prompt.begin, max_tokens=limit, budget=budget, lands_in_masks=True)
-reader = AnswerReader(plan, planner.context.engine, begin=prompt.begin, prompt_tokens=len(prompt.token_ids))
-chance, events = random.Random(0), []
-while not row.is_done and row.num_tokens < limit:
-    token = chance.choice(allowed_ids(row.token_mask().words))
-    row.extend([token])
-    events += reader.feed([token])
-events += reader.finish()
-message = reader.message(report=row.report())
-print(json.dumps({
-    "prompt": tokenizer.decode(prompt.token_ids),
-    "content": message.content,
-    "events": "".join(event.text for event in events if type(event).__name__ == "ContentDelta"),
-    "calls": [[call.name, call.parsed] for call in message.tool_calls],
-    "finish": message.finish_reason,
-    "ok": message.ok,
-    "usage": [message.usage.prompt_tokens, message.usage.completion_tokens],
-    "sizes": [len(prompt.token_ids), row.num_tokens],
-    "masks": message.guidance.masks,
-    "torch": any(name.startswith("torch") and module for name, module in sys.modules.items()),
-}))
+for body in json.loads(sys.argv[1]):
+    chat = read_chat(body)
+    plan = planner.plan_request(chat.request)
+    prompt = planner.context.prompt(chat.messages, plan)
+    limit = token_limit(plan, None, len(prompt.token_ids), 2048)
+    begin, budget = prompt.begin, budgeting(chat.request.landing, chat.request.short_budget)
+    row = make_row(plan, planner.context.engine, begin=begin, max_tokens=limit, budget=budget, lands_in_masks=True)
+    reader = AnswerReader(plan, planner.context.engine, begin=begin, prompt_tokens=len(prompt.token_ids))
+    chance, events = random.Random(0), []
+    while not row.is_done and row.num_tokens < limit:
+        token = chance.choice(allowed_ids(row.token_mask().words))
+        row.extend([token])
+        events += reader.feed([token])
+    events += reader.finish()
+    message = reader.message(report=row.report())
+    print(json.dumps({
+        "prompt": tokenizer.decode(prompt.token_ids),
+        "content": message.content,
+        "events": "".join(event.text for event in events if type(event).__name__ == "ContentDelta"),
+        "calls": [[call.name, call.parsed] for call in message.tool_calls],
+        "finish": message.finish_reason,
+        "ok": message.ok,
+        "usage": [message.usage.prompt_tokens, message.usage.completion_tokens],
+        "sizes": [len(prompt.token_ids), row.num_tokens],
+        "masks": message.guidance.masks,
+        "torch": any(name.startswith("torch") and module for name, module in sys.modules.items()),
+    }))
 """
 
 
-def answered(**body: Any) -> dict[str, Any]:
-    body["messages"] = [{"role": "user", "content": "Who?"}]
-    command = [sys.executable, "-c", f"ROOT = {str(ROOT)!r}\n{HOST}", json.dumps(body)]
+def answered(*bodies: dict[str, Any]) -> list[dict[str, Any]]:
+    asked = [body | {"messages": [{"role": "user", "content": "Who?"}]} for body in bodies]
+    command = [sys.executable, "-c", f"ROOT = {str(ROOT)!r}\n{HOST}", json.dumps(asked)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert not found["torch"]
-    assert found["usage"] == found["sizes"]
-    assert found["masks"]
-    assert found["events"] == (found["content"] or "")
-    return found
+    answers: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    for found in answers:
+        assert not found["torch"]
+        assert found["usage"] == found["sizes"]
+        assert found["masks"]
+        assert found["events"] == (found["content"] or "")
+    return answers
 
 
-def test_a_schema_is_answered_without_torch_and_weights() -> None:
+def test_a_schema_is_answered_and_a_tool_called_without_torch_and_weights() -> None:
     schema = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
               "required": ["name", "age"], "additionalProperties": False}  # fmt: skip
     form = {"type": "json_schema", "json_schema": {"name": "person", "schema": schema}}
-    found = answered(response_format=form, max_tokens=60)
+    function = {"name": "get_age", "parameters": {"type": "object", "properties": {"who": {"enum": ["Ann", "Bob"]}},
+                                                  "required": ["who"], "additionalProperties": False}}  # fmt: skip
+    tools = [{"type": "function", "function": function}]
+    found, called = answered(
+        {"response_format": form, "max_tokens": 60}, {"tools": tools, "tool_choice": "required", "max_tokens": 90}
+    )
     assert set(json.loads(found["content"])) == {"name", "age"}
     assert found["finish"] == "stop"
     assert found["ok"]
     assert '"age"' in found["prompt"]  # in the system message
     assert found["prompt"].endswith("<|im_start|>assistant\n")
-
-
-def test_a_tool_is_called_without_torch_and_weights() -> None:
-    function = {"name": "get_age", "parameters": {"type": "object", "properties": {"who": {"enum": ["Ann", "Bob"]}},
-                                                  "required": ["who"], "additionalProperties": False}}  # fmt: skip
-    found = answered(tools=[{"type": "function", "function": function}], tool_choice="required", max_tokens=90)
-    ((name, arguments),) = found["calls"]
+    ((name, arguments),) = called["calls"]
     assert name == "get_age"
     assert arguments["who"] in ("Ann", "Bob")
-    assert found["finish"] == "tool_calls"
+    assert called["finish"] == "tool_calls"
 
 
 @pytest.mark.parametrize("describe", [True, False])

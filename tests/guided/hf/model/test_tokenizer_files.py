@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
 
 from grammars.limits.bounded_cache import BoundedCache
 from guided.hf.model import vocabulary, wire_format
@@ -19,7 +21,7 @@ from guided.hf.model.vocabulary import context_of, described_vocabulary, plan_of
 from special_tokens import SpecialTokens
 from special_tokens.errors import ModelError, TemplateError, TokenizerError
 from special_tokens.report import report_of
-from tests.cases import since_transformers
+from tests.cases import since_transformers, slow_where
 from tests.conftest import CHAT_TEMPLATE
 from tests.made_up.call_templates import TYPED
 from tests.made_up.templates import READABLE
@@ -91,12 +93,12 @@ def test_made_up_models_are_read_as_transformers_reads_them(name: str, tmp_path:
 
 
 @since_transformers("5.22", "older names of reasoning, and names that templates may not use")
-@pytest.mark.parametrize("name", template_names())
+@pytest.mark.parametrize("name", slow_where(lambda name: template_names().index(name) % 3, template_names()))
 def test_real_templates_are_read_as_transformers_reads_them(name: str, tmp_path: Path) -> None:
     assert_equal(model(tmp_path, shared_template(name)))
 
 
-@pytest.mark.parametrize("name", ["qwen3", "smollm2"])
+@pytest.mark.parametrize("name", [pytest.param("qwen3", marks=pytest.mark.slow), "smollm2"])
 def test_real_tokenizers_are_read_as_transformers_reads_them(
     name: str, tokenizer_folder: Callable[[str], Path]
 ) -> None:
@@ -207,3 +209,36 @@ def test_what_was_guessed_of_calls_is_said_to_those_who_ask_for_tools(
         "the chat template never writes tool calls",
         "tools are described in the prompt, and calls are JSON between <tool_call> tags",
     ]
+
+
+# -- of a live tokenizer, without asking it for its whole vocabulary
+
+REAL = ("qwen3", "gpt4o", "llama2")  # dense, with a hole, with added tokens among the others
+
+
+def live(text: str) -> PreTrainedTokenizerFast:
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(text))
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_a_vocabulary_with_a_hole_is_measured_by_its_largest_id(far: bool) -> None:
+    """An ordinary token after the hole, or an added one far away."""
+    body = json.loads(small_tokenizer(MARKERS))
+    vocab = body["model"]["vocab"]
+    if far:
+        body["added_tokens"][-1]["id"] += 40
+    else:
+        last = max(vocab, key=lambda token: vocab[token])
+        vocab[last] += 60
+    tokenizer = live(json.dumps(body))
+    assert facts_of(tokenizer).vocab_size == max(tokenizer.get_vocab().values()) + 1
+
+
+@pytest.mark.parametrize("name", slow_where(lambda name: name == "gpt4o", REAL))
+def test_size_and_lookup_are_those_of_the_vocabulary(name: str, tokenizer_folder: Callable[[str], Path]) -> None:
+    tokenizer = live((tokenizer_folder(name) / "tokenizer.json").read_text(encoding="utf-8"))
+    facts, vocab = facts_of(tokenizer), tokenizer.get_vocab()
+    assert facts.vocab_size == max(vocab.values()) + 1
+    some = [*list(vocab)[::997], *(token.text for token in facts.added)]
+    assert [facts.lookup(text) for text in some] == [vocab.get(text) for text in some]
+    assert facts.lookup("no such token at all") is None

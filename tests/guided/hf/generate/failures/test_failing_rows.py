@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ import torch
 from grammars.plan.plan import Stops
 from grammars.values.constraints import Lark
 from guided.state.state import GuidanceState
-from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
+from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed
 from tests.guided.engine.test_engine_failure import PANICS
-from tests.judges.generation import CHATS, GuidedCall, check_answer, generate, with_spy
+from tests.judges.generation import CHATS, GuidedCall, generate, with_spy
 
 MODE = ("a row whose guidance fails", "right", "it ends with finish_reason error, or goes on unguided by option")
 
@@ -67,18 +68,29 @@ def run(guide: Any, fault: Fault | None, **options: Any) -> tuple[Any, list[Any]
     return out[:, call.inputs.prompt_len :], call.read(out), spy.scores
 
 
-@pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
-def test_G3_neighbours_are_untouched_and_the_row_says_why(
-    tiny_guide: Any, verb: str, at: int, error: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge, judged, judge_scores = run(tiny_guide, None)
-    tokens, messages, scores = run(tiny_guide, Fault(monkeypatch, verb, at, error))
+@cache
+def undisturbed(guide: Any) -> tuple[Any, list[Any], list[torch.Tensor]]:
+    return run(guide, None)
+
+
+def check_neighbours(guide: Any, found: tuple[Any, list[Any], list[torch.Tensor]]) -> None:
+    """All rows but one are what they are undisturbed, to the bit."""
+    (tokens, messages, scores), (judge, judged, judge_scores) = found, undisturbed(guide)
     for r in (0, 2, 3):
         size = len(judged[r].token_ids)
         assert tokens[r, :size].tolist() == judge[r, :size].tolist()
         assert all(torch.equal(a[r], b[r]) for a, b in zip(scores, judge_scores[:size], strict=False))
-        assert messages[r].finish_reason == judged[r].finish_reason
+        assert (messages[r].finish_reason, messages[r].error) == (judged[r].finish_reason, None)
         assert messages[r].guidance == judged[r].guidance
+
+
+@pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
+def test_G3_neighbours_are_untouched_and_the_row_says_why(
+    tiny_guide: Any, verb: str, at: int, error: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, *_ = undisturbed(tiny_guide)
+    found = _, messages, _ = run(tiny_guide, Fault(monkeypatch, verb, at, error))
+    check_neighbours(tiny_guide, found)
     broken = messages[1]
     assert (broken.finish_reason, broken.guidance.applied) == ("error", False)
     assert isinstance(broken.error, GuidanceError)
@@ -92,7 +104,7 @@ def test_G3_neighbours_are_untouched_and_the_row_says_why(
 def test_a_row_whose_matcher_fails_once_goes_on(
     tiny_guide: Any, verb: str, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge, judged, _ = run(tiny_guide, None)
+    judge, judged, _ = undisturbed(tiny_guide)
     tokens, messages, _ = run(tiny_guide, Fault(monkeypatch, verb, at, "poison once"))
     assert torch.equal(tokens, judge)
     assert messages[1].error is None
@@ -132,30 +144,27 @@ def test_a_search_whose_guidance_fails_ends_with_the_error(
     assert isinstance(message.error, LimitExceeded)
 
 
-class Script:
-    """A processor that makes each row write its own text, where it may: ``texts[row]``, with a score of 100 a token."""
+def scripted(
+    guide: Any, texts: list[str | None], chats: list[str] = CHATS, *, on_error: Any = "end", **options: Any
+) -> tuple[Any, list[Any]]:
+    """The tokens and messages of rows that have the plan on which the engine panics after 3; None is a plain row.
 
-    def __init__(self, guide: Any, texts: list[str | None], prompt_len: int) -> None:
-        self.ids = [None if text is None else [guide.engine.tokenize(c)[0] for c in text] for text in texts]
-        self.prompt_len = prompt_len
+    A processor makes each row write its own text, where it may, with a score of 100 a token.
+    """
+    plan = guide.plan(response_format=Lark(PANICS))
+    plans = [None if text is None else plan for text in texts]
+    call = GuidedCall(guide, chats[: len(texts)], plans, on_error=on_error)
+    scripts = [None if text is None else [guide.engine.tokenize(c)[0] for c in text] for text in texts]
 
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+    def write(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         scores = scores.clone()
-        at = input_ids.shape[1] - self.prompt_len
-        for row, ids in zip(scores, self.ids, strict=True):
+        at = input_ids.shape[1] - call.inputs.prompt_len
+        for row, ids in zip(scores, scripts, strict=True):
             if ids is not None and at < len(ids):
                 row[ids[at]] = 100.0
         return scores
 
-
-def scripted(
-    guide: Any, texts: list[str | None], chats: list[str] = CHATS, *, on_error: Any = "end", **options: Any
-) -> tuple[Any, list[Any]]:
-    """The tokens and messages of rows that have the plan on which the engine panics after 3; None is a plain row."""
-    plan = guide.plan(response_format=Lark(PANICS))
-    plans = [None if text is None else plan for text in texts]
-    call = GuidedCall(guide, chats[: len(texts)], plans, on_error=on_error)
-    call.kwargs.setdefault("logits_processor", []).insert(0, Script(guide, texts, call.inputs.prompt_len))
+    call.kwargs.setdefault("logits_processor", []).insert(0, write)
     return call.run(max_new_tokens=5, **options)
 
 
@@ -192,19 +201,6 @@ def test_a_draft_on_which_the_engine_panics_is_taken_back(
     assert message.guidance.recovered > 0
 
 
-class AgainstTheMask:
-    """A processor after ours that has row 0 write "!" where the history is ``length`` tokens long."""
-
-    def __init__(self, guide: Any, length: int) -> None:
-        self.id, self.length = guide.engine.tokenize("!")[0], length
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        if input_ids.shape[1] == self.length:
-            scores = scores.clone()
-            scores[0, self.id] = 1e6
-        return scores
-
-
 class Poison:
     """A hook that makes logits of one row NaN from step ``at`` on: all of them, or single ids."""
 
@@ -218,24 +214,15 @@ class Poison:
         return output
 
 
-def poisoned(guide: Any, poison: Poison, **options: Any) -> tuple[Any, list[Any], list[torch.Tensor]]:
-    with guide.model.register_forward_hook(poison):
-        return run(guide, None, **options)
-
-
 @pytest.mark.parametrize("ids", [slice(None), [0], slice(5, 40)], ids=["all", "one", "some"])
 @pytest.mark.parametrize("on_error", ["end", "unconstrained"])
 @pytest.mark.parametrize("at", [3, 0])
 def test_nan_logits_end_a_guided_row_with_an_error(tiny_guide: Any, ids: Any, on_error: str, at: int) -> None:
     """The mask and the rescue hid NaN, and the row went on with tokens that no sampler chose."""
-    judge, judged, judge_scores = run(tiny_guide, None)
-    tokens, messages, scores = poisoned(tiny_guide, Poison(1, at, ids), on_error=on_error)
-    for r in (0, 2, 3):
-        size = len(judged[r].token_ids)
-        assert tokens[r, :size].tolist() == judge[r, :size].tolist()
-        assert all(torch.equal(a[r], b[r]) for a, b in zip(scores, judge_scores[:size], strict=False))
-        assert (messages[r].finish_reason, messages[r].error) == (judged[r].finish_reason, None)
-        assert messages[r].guidance == judged[r].guidance
+    judge, *_ = undisturbed(tiny_guide)
+    with tiny_guide.model.register_forward_hook(Poison(1, at, ids)):
+        found = _, messages, _ = run(tiny_guide, None, on_error=on_error)
+    check_neighbours(tiny_guide, found)
     broken = messages[1]
     assert (broken.finish_reason, broken.guidance.applied) == ("error", False)
     assert str(broken.error).startswith("row 1: the model's logits are not numbers (NaN or all infinite)")
@@ -270,29 +257,6 @@ def test_nan_logits_of_a_row_without_guidance_are_left_as_they_are(tiny_guide: A
         _, messages = call.run(max_new_tokens=6)
     assert seen == [False, False, True, True, True, True]
     assert [message.error for message in messages] == [None, None]
-
-
-def test_G4_after_a_failure_the_same_objects_serve_again(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    call = GuidedCall(tiny_guide, CHATS[:1], ["json"])
-    for verb, at, error in FAULTS:
-        with monkeypatch.context() as patch:
-            fault = Fault(patch, verb, at, error)
-            fault.target = call.inputs.session.rows[0].state
-            assert call.run(max_new_tokens=30)[1][0].finish_reason == "error"
-        (tokens,), (message,) = call.run(max_new_tokens=30)
-        check_answer(tiny_guide, "json", tokens, message)
-        assert message.guidance.masks == message.guidance.commits == len(message.token_ids)
-
-
-def test_a_processor_after_ours_that_chooses_against_the_mask(tiny_guide: Any) -> None:
-    """The row ends with an error at that token: what was written until then is kept."""
-    call = GuidedCall(tiny_guide, CHATS[:2], ["json", "choice"])
-    call.kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, call.inputs.prompt_len + 2))
-    tokens, (first, second) = call.run(max_new_tokens=30)
-    assert isinstance(first.error, TokenRefused)
-    assert "does not allow" in str(first.error)
-    assert first.token_ids == tuple(tokens[0][:2])
-    check_answer(tiny_guide, "choice", tokens[1], second)
 
 
 def test_G7_rollbacks_are_counted_per_call_and_may_be_limited(tiny_guide: Any) -> None:

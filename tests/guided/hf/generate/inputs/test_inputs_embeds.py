@@ -34,8 +34,9 @@ def test_embeddings_give_what_ids_give(tiny_guide: Any, with_ids: bool, options:
                 assert list(message.token_ids) == greedy(tiny_guide, inputs.prompt_ids[r], call.plans[r])
 
 
-def test_embeddings_and_then_ids_with_the_same_kwargs(tiny_guide: Any) -> None:
-    call = GuidedCall(tiny_guide, CHATS[:1], ["json"])
+@pytest.mark.parametrize("bound", [True, False])
+def test_embeddings_and_then_ids_with_the_same_kwargs(tiny_guide: Any, bound: bool) -> None:
+    call = GuidedCall(tiny_guide, CHATS[:1], ["json"], bound=bound)
     expected = greedy(tiny_guide, call.inputs.prompt_ids[0], call.plans[0])
     embeds = tiny_guide.model.get_input_embeddings()(call.inputs["input_ids"])
     whole = call.generate()

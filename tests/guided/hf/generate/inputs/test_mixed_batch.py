@@ -10,6 +10,7 @@ import torch
 from tests.judges.generation import CHATS, GuidedCall, with_spy
 
 MODE = ("batch of plans and plain rows", "right", "plain rows are bit-identical to a batch without guidance")
+MODES = [("left padding", "right", "padding is not part of a row's history; rows are those of unpadded prompts")]
 
 MIXES = [
     ["json", None, "choice", None],
@@ -59,3 +60,17 @@ def test_G5_a_batch_without_any_plan_gets_nothing(tiny_guide: Any) -> None:
     before = tiny_guide.stats().grammars
     assert GuidedCall(tiny_guide, CHATS, [None] * 4).kwargs == {}
     assert tiny_guide.stats().grammars == before
+
+
+def test_a_prompt_padded_further_is_the_same_prompt(tiny_guide: Any) -> None:
+    """The kwargs belong to the prompts, not to the width that they were padded to."""
+    call = GuidedCall(tiny_guide, CHATS[:2], ["json", "choice"])
+    rows, messages = call.run()
+    wider = {
+        "input_ids": torch.nn.functional.pad(call.inputs["input_ids"], (3, 0), value=tiny_guide.context.pad_id),
+        "attention_mask": torch.nn.functional.pad(call.inputs["attention_mask"], (3, 0)),
+    }
+    again = call.generate(**wider)[:, call.inputs.prompt_len + 3 :].tolist()
+    for row, message in zip(again, messages, strict=True):
+        assert tuple(row[: len(message.token_ids)]) == message.token_ids
+    assert len(again[0]) == len(rows[0])

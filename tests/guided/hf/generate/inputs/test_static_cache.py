@@ -1,4 +1,4 @@
-"""Static caches, no cache, and a cache that is handed in."""
+"""Static caches, no cache, a cache that is handed in, and prompts fed to the model in chunks."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ MODE = ("static cache", "right", "processors run outside the compiled forward")
 MODES = [
     ("use_cache=False", "right", "the history is all that we read"),
     ("past_key_values handed in", "right", "with full ids, or with new ids alone"),
+    ("chunked prefill (prefill_chunk_size)", "right", "processors see the prompt once, whatever the chunks"),
 ]
 
 NAMES = ["json", None, "choice", "regex"]
@@ -26,11 +27,18 @@ NAMES = ["json", None, "choice", "regex"]
         {"cache_implementation": "static"},
         {"use_cache": False},
         {"cache_implementation": "static", "do_sample": True, "top_k": 1},
+        {"prefill_chunk_size": 1},
+        {"prefill_chunk_size": 5},
+        {"prefill_chunk_size": 1000},
     ],
     ids=str,
 )
 def test_every_cache_gives_the_tokens_of_greedy_search(tiny_guide: Any, options: dict[str, Any]) -> None:
-    check_greedy(tiny_guide, NAMES, generate(tiny_guide, CHATS, NAMES, **options))
+    result = _, plans, _, messages = generate(tiny_guide, CHATS, NAMES, **options)
+    check_greedy(tiny_guide, NAMES, result)
+    for message, plan in zip(messages, plans, strict=True):
+        if plan is not None:
+            assert message.guidance.masks == message.guidance.commits == len(message.token_ids)
 
 
 @pytest.mark.parametrize("shown", ["full ids", "new ids"])

@@ -9,6 +9,7 @@ import torch
 from transformers.generation import utils
 
 from tests.judges.generation import CHATS, check_all, generate, greedy
+from tests.made_up.models import forwards_of
 
 MODE = ("deferred stop checks (mps)", "right", "the step after the end changes nothing; emulated on the CPU")
 
@@ -33,8 +34,7 @@ def test_the_extra_step_leaves_no_trace(
 
     monkeypatch.setattr(torch, "Event", DoneEvent)
     names = ["json", "choice"]
-    calls: list[int] = []
-    with tiny_guide.model.register_forward_hook(lambda *_: calls.append(1)):
+    with forwards_of(tiny_guide.model) as calls:
         result = inputs, plans, out, messages = generate(tiny_guide, CHATS[:2], names, **options)
     check_all(tiny_guide, names, result)
     assert len(calls) == out.shape[1] - inputs.prompt_len + 1, "the extra step was taken"

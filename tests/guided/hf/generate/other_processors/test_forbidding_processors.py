@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from transformers import GenerationConfig
 
 from grammars.values.constraints import Choice
-from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
+from guided.hf.masks.apply import RowMask, apply_masks
 from guided.hf.model import conflicts
 from special_tokens.errors import ModelError
 from tests.cases import since_transformers
@@ -27,43 +28,42 @@ def letters(guide: Any, text: str) -> list[int]:
     return [guide.engine.tokenize(c)[0] for c in text]
 
 
-def flags(guide: Any) -> dict[str, dict[str, Any]]:
-    everything = list(range(guide.engine.vocab_size))
+def end_of(guide: Any) -> int:
     (end,) = guide.tokens.end_ids
-    return {
-        "min_new_tokens": {"min_new_tokens": 35},
-        "min_length": {"min_length": 200},
-        "suppress_tokens": {"suppress_tokens": [*letters(guide, '{"okn:tsy'), end]},
-        "suppress everything": {"suppress_tokens": everything},
-        "begin_suppress_tokens": {"begin_suppress_tokens": letters(guide, "{ynpabc")},
-        "bad_words_ids": {"bad_words_ids": [[i] for i in letters(guide, '{"ynpabc')] + [letters(guide, "ok")]},
-        "no_repeat_ngram_size": {"no_repeat_ngram_size": 1},
-        "repetition_penalty": {"repetition_penalty": 50.0},
-        "forced_bos_token_id": {"forced_bos_token_id": everything[3]},
-        "forced_eos_token_id": {"forced_eos_token_id": end},
-        "sequence_bias": {"sequence_bias": {(i,): float("-inf") for i in letters(guide, '{ynpabc"')}},
-        "remove_invalid_values": {"remove_invalid_values": True, "min_new_tokens": 35},
-        "invalid values and suppressed": {"remove_invalid_values": True, "suppress_tokens": everything},
-        "exponential_decay": {"exponential_decay_length_penalty": (1, 3.0), "min_new_tokens": 20},
-        "prefix_allowed_tokens_fn": {"prefix_allowed_tokens_fn": lambda batch, ids: [everything[5]]},
-        "watermark": {"watermarking_config": {"bias": 5.0}},
-    }
+    return int(end)
 
 
-FLAGS = [
-    "min_new_tokens", "min_length", "suppress_tokens", "suppress everything", "begin_suppress_tokens", "bad_words_ids",
-    "no_repeat_ngram_size", "repetition_penalty", "forced_bos_token_id", "forced_eos_token_id", "sequence_bias",
-    "remove_invalid_values", "invalid values and suppressed", "exponential_decay", "prefix_allowed_tokens_fn",
-    "watermark",
-]  # fmt: skip
+def everything(guide: Any) -> list[int]:
+    return list(range(guide.engine.vocab_size))
+
+
+#: Name -> the options that it stands for, given a guide.
+FLAGS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "min_new_tokens": lambda guide: {"min_new_tokens": 35},
+    "min_length": lambda guide: {"min_length": 200},
+    "suppress_tokens": lambda guide: {"suppress_tokens": [*letters(guide, '{"okn:tsy'), end_of(guide)]},
+    "suppress everything": lambda guide: {"suppress_tokens": everything(guide)},
+    "begin_suppress_tokens": lambda guide: {"begin_suppress_tokens": letters(guide, "{ynpabc")},
+    "bad_words_ids": lambda guide: {
+        "bad_words_ids": [[i] for i in letters(guide, '{"ynpabc')] + [letters(guide, "ok")]
+    },
+    "no_repeat_ngram_size": lambda guide: {"no_repeat_ngram_size": 1},
+    "repetition_penalty": lambda guide: {"repetition_penalty": 50.0},
+    "forced_bos_token_id": lambda guide: {"forced_bos_token_id": 3},
+    "forced_eos_token_id": lambda guide: {"forced_eos_token_id": end_of(guide)},
+    "sequence_bias": lambda guide: {"sequence_bias": {(i,): float("-inf") for i in letters(guide, '{ynpabc"')}},
+    "remove_invalid_values": lambda guide: {"remove_invalid_values": True, "min_new_tokens": 35},
+    "invalid values and suppressed": lambda guide: {
+        "remove_invalid_values": True, "suppress_tokens": everything(guide)
+    },
+    "exponential_decay": lambda guide: {"exponential_decay_length_penalty": (1, 3.0), "min_new_tokens": 20},
+    "prefix_allowed_tokens_fn": lambda guide: {"prefix_allowed_tokens_fn": lambda batch, ids: [5]},
+    "watermark": lambda guide: {"watermarking_config": {"bias": 5.0}},
+}  # fmt: skip
 CASES = [
     pytest.param(flag, marks=since_transformers("5.19", "it makes NaN of a masked end")) if "decay" in flag else flag
     for flag in FLAGS
 ]
-
-
-def test_the_list_is_complete(tiny_guide: Any) -> None:
-    assert list(flags(tiny_guide)) == FLAGS
 
 
 @pytest.mark.filterwarnings("ignore:Unfeasible length constraints")
@@ -75,7 +75,7 @@ def test_G9_the_grammar_wins(tiny_guide: Any, flag: str, mode: dict[str, Any]) -
     call.kwargs, spy = with_spy(call.kwargs)
     torch.manual_seed(0)
     for size in (4, 40):
-        rows, messages = call.run(max_new_tokens=size, **mode, **flags(tiny_guide)[flag])
+        rows, messages = call.run(max_new_tokens=size, **mode, **FLAGS[flag](tiny_guide))
         for name, row, message in zip(names, rows, messages, strict=True):
             check_answer(tiny_guide, name, row, message)
     assert spy.scores
@@ -84,7 +84,7 @@ def test_G9_the_grammar_wins(tiny_guide: Any, flag: str, mode: dict[str, Any]) -
 @pytest.mark.filterwarnings("ignore:Unfeasible length constraints")
 @pytest.mark.parametrize("flag", CASES)
 def test_beams_under_such_flags(tiny_guide: Any, flag: str) -> None:
-    result = generate(tiny_guide, CHATS[:1], ["json"], num_beams=3, **flags(tiny_guide)[flag])
+    result = generate(tiny_guide, CHATS[:1], ["json"], num_beams=3, **FLAGS[flag](tiny_guide))
     check_all(tiny_guide, ["json"], result)
 
 
@@ -95,33 +95,6 @@ def test_rescued_steps_are_counted_and_others_are_not(tiny_guide: Any) -> None:
         _, (message,) = call.run(**options)
         assert (message.content, message.finish_reason) == ("yes", "stop")
         assert message.guidance.rescued == rescued
-
-
-def test_where_only_ends_are_legal_the_plans_first_end_is_written() -> None:
-    """Not id 0 and not the lowest id of the set."""
-    words = torch.zeros(2, dtype=torch.int32).numpy()
-    words[0] = 0b10_0001_0001  # ids 0, 4 and 9
-    out = apply_masks(torch.full((1, 64), float("-inf")), [RowMask(0, words, ends=(9, 4, 0))])
-    assert int(out[0].argmax()) == 9
-    assert (out[0] > float("-inf")).nonzero().flatten().tolist() == [0, 4, 9]
-    assert float(out[0, 4]) == RESCUE
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_nan_and_lowest_numbers_are_no_scores(dtype: torch.dtype) -> None:
-    words = torch.zeros(2, dtype=torch.int32).numpy()
-    words[0] = 0b1110
-    scores = torch.zeros((3, 64), dtype=dtype)
-    scores[0, 1:4] = torch.tensor([float("nan"), 2.0, float("nan")])
-    scores[1, 1:4] = torch.tensor([float("nan")] * 3)
-    scores[2, 1:4] = torch.finfo(dtype).min
-    masks = [RowMask(r, words) for r in range(3)]
-    out = apply_masks(scores, masks)
-    assert out.dtype is dtype
-    assert not bool(out.isnan().any())
-    assert int(out[0].argmax()) == 2
-    assert [mask.rescued for mask in masks] == [False, True, True]
-    assert all((row > float("-inf")).nonzero().flatten().tolist() == [1, 2, 3] for row in out[1:])
 
 
 def test_scores_without_any_legal_token_are_an_error_and_no_accident() -> None:

@@ -13,7 +13,7 @@ from transformers import StoppingCriteria
 
 from grammars.plan.plan import Stops
 from guided.hf.model import conflicts
-from tests.guided.hf.generate.failures.test_failing_rows import AgainstTheMask
+from special_tokens.errors import TokenRefused
 from tests.judges.generation import CHATS, GuidedCall, check_answer, generate, greedy
 
 MODE = (
@@ -25,15 +25,15 @@ MODE = (
 NAMES = ["json", "regex", None]
 
 
-class After(StoppingCriteria):
-    """Ends row ``row`` after ``size`` tokens; alone it ends the call."""
+class EndOfFirst(StoppingCriteria):
+    """Ends the first row where the history has ``length`` tokens; alone it ends the call."""
 
-    def __init__(self, row: int, size: int, prompt_len: int) -> None:
-        self.row, self.length = row, prompt_len + size
+    def __init__(self, length: int) -> None:
+        self.length = length
 
     def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> torch.Tensor:
         done = torch.zeros(len(input_ids), dtype=torch.bool)
-        done[self.row if len(input_ids) > 1 else 0] = input_ids.shape[1] >= self.length
+        done[0] = input_ids.shape[1] >= self.length
         return done
 
 
@@ -56,7 +56,7 @@ def test_a_row_cut_by_others_is_the_same_with_neighbours_and_without(
     for rows in ((0,), (0, 1), (0, 1, 2), (0, 2)):
         call = GuidedCall(tiny_guide, [CHATS[r] for r in rows], [NAMES[r] for r in rows], on_error=on_error)
         if which == "criterion":
-            call.kwargs["stopping_criteria"].append(After(0, 3, call.inputs.prompt_len))
+            call.kwargs["stopping_criteria"].append(EndOfFirst(call.inputs.prompt_len + 3))
         options = {"do_sample": True, "top_k": 1} if sampled else {}
         _, (message, *others) = call.run(max_new_tokens=30, **options, **stops(tiny_guide)[which])
         assert (message.error, message.finish_reason, message.guidance.applied) == (None, "length", True)
@@ -73,7 +73,7 @@ def test_a_row_cut_by_others_is_the_same_with_neighbours_and_without(
 def cut(guide: Any, names: list[str | None], at: int, pad: int | None, **how: Any) -> list[Any]:
     """The messages of rows of which a criterion ends the first after ``at`` tokens; ``pad`` is named in the call."""
     call = GuidedCall(guide, CHATS[: len(names)], names, **how)
-    call.kwargs["stopping_criteria"].append(After(0, at, call.inputs.prompt_len))
+    call.kwargs["stopping_criteria"].append(EndOfFirst(call.inputs.prompt_len + at))
     return call.run(max_new_tokens=30, **({} if pad is None else {"pad_token_id": pad}))[1]
 
 
@@ -99,7 +99,7 @@ def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, stri
     for others in ([], [siblings or Stops(strings=("zzzz",))]):
         call = GuidedCall(tiny_guide, CHATS[: 1 + len(others)], [first, *others])
         call.kwargs = {"stopping_criteria": [], "pad_token_id": tiny_guide.context.pad_id} | call.kwargs
-        call.kwargs["stopping_criteria"].append(After(0, 3, call.inputs.prompt_len))
+        call.kwargs["stopping_criteria"].append(EndOfFirst(call.inputs.prompt_len + 3))
         _, (message, *_) = call.run(max_new_tokens=12)
         found.append((message.token_ids, message.content, message.finish_reason, message.stop_reason, message.usage))
     assert len(found[0][0]) == 3
@@ -107,12 +107,13 @@ def test_the_padding_of_rows_without_a_grammar_is_not_read(tiny_guide: Any, stri
     assert found[1] == found[0]
 
 
-def _prefer_in_first(token_id: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """A processor after ours that makes the first row write ``token_id``."""
+def _prefer_in_first(token_id: int, length: int | None = None) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """A processor after ours that makes the first row write ``token_id``, or only after ``length`` tokens."""
 
     def force(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         scores = scores.clone()
-        scores[0, token_id] = 1e6
+        if length in (None, input_ids.shape[1]):
+            scores[0, token_id] = 1e6
         return scores
 
     return force
@@ -130,11 +131,15 @@ def test_a_pad_token_that_a_row_names_as_its_stop_is_read(tiny_guide: Any) -> No
 def test_a_token_against_the_mask_is_no_pad_token_of_the_call(tiny_guide: Any) -> None:
     """The row that failed is filled with the pad token after the token that was refused."""
     call = GuidedCall(tiny_guide, CHATS[:2], ["json", "json"])
-    call.kwargs["logits_processor"].append(AgainstTheMask(tiny_guide, call.inputs.prompt_len + 3))
+    call.kwargs["logits_processor"].append(
+        _prefer_in_first(tiny_guide.engine.tokenize("!")[0], call.inputs.prompt_len + 3)
+    )
     pad = tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")
-    _, (first, second) = call.run(max_new_tokens=30, pad_token_id=pad)
-    assert (first.finish_reason, len(first.token_ids)) == ("error", 3)
-    assert (second.finish_reason, second.error) == ("stop", None)
+    tokens, (first, second) = call.run(max_new_tokens=30, pad_token_id=pad)
+    assert isinstance(first.error, TokenRefused)
+    assert "does not allow" in str(first.error)
+    assert (first.finish_reason, first.token_ids) == ("error", tuple(tokens[0][:3]))
+    check_answer(tiny_guide, "json", tokens[1], second)
 
 
 def test_a_pad_token_that_is_an_end_looks_like_one_only_where_the_answer_may_end(tiny_guide: Any) -> None:

@@ -5,27 +5,29 @@ from __future__ import annotations
 import copy
 import operator
 import pickle
+import random
 import re
-from itertools import product
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from transformers import LogitsProcessorList, pipeline
 
+from grammars.values.constraints import Regex
 from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
-from guided.state.state import GuidanceState
 from special_tokens.errors import PlanError
-from tests.judges.generation import CHATS, CHOICES, FORMATS, GuidedCall, greedy, plan_of
+from tests.cases import seeds
+from tests.judges.generation import CHATS, FORMATS, GuidedCall, greedy, plan_of, replay
 
 MODE = ("text-generation pipeline", "right", "a batch without prompts guides whatever prompts come")
 
 MODES_OF_SEARCH: list[dict[str, Any]] = [
     {},
     {"num_beams": 3},
-    {"prompt_lookup_num_tokens": 3},
     {"do_sample": True, "top_k": 1},
+    {"prompt_lookup_num_tokens": 3},
 ]
 OPTIONS = {"max_new_tokens": 40, "do_sample": False, "return_full_text": False}
 
@@ -65,41 +67,11 @@ def test_beams_and_several_answers(tiny_guide: Any, pipe: Any, options: dict[str
             assert FORMATS["json"][1](text)
 
 
-def test_bound_kwargs_serve_the_prompt_they_belong_to(tiny_guide: Any, pipe: Any) -> None:
-    plan = plan_of(tiny_guide, "choice")
-    inputs = checked_inputs(tiny_guide.context, CHATS[:1], [plan])
-    kwargs = generate_kwargs(tiny_guide.context, inputs, [plan])
-    (text,) = texts_of(pipe(chats(CHATS[:1]), **OPTIONS, **kwargs))
-    assert text in CHOICES
-    with pytest.raises(PlanError, match="do not end with the prompts"):
-        pipe(chats(CHATS[2:3]), **OPTIONS, **kwargs)
-
-
 # -- prompts that continue the last prompt and answer, which were taken for drafts taken back
-
-
-def alone(guide: Any, name: str, ids: torch.Tensor, **options: Any) -> list[int]:
-    """Return the tokens that a call with kwargs of its own writes after ``ids``."""
-    kwargs = generate_kwargs(guide.context, None, plan_of(guide, name))
-    options = {"max_new_tokens": 40, "do_sample": False} | options
-    return guide.model.generate(ids, attention_mask=torch.ones_like(ids), **options, **kwargs)[
-        0, ids.shape[1] :
-    ].tolist()
 
 
 def ids_of(guide: Any, text: str) -> torch.Tensor:
     return torch.tensor([guide.tokenizer.encode(text)])
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_prompts_that_begin_with_the_last_prompt(tiny_guide: Any, pipe: Any, name: str) -> None:
-    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, name))
-    prompts = ["Hello", "Hello there", "Hello there you", "Hello", "Hello", "Hello{", 'Hello{"', "Hell"]
-    found = texts_of(pipe(prompts, **OPTIONS, **kwargs))
-    for prompt, text in zip(prompts, found, strict=True):
-        assert FORMATS[name][1](text), prompt
-        tokens = alone(tiny_guide, name, ids_of(tiny_guide, prompt))
-        assert text == tiny_guide.tokenizer.decode(tokens, skip_special_tokens=True)
 
 
 def run(guide: Any, ids: torch.Tensor, **kwargs: Any) -> torch.Tensor:
@@ -109,55 +81,58 @@ def run(guide: Any, ids: torch.Tensor, **kwargs: Any) -> torch.Tensor:
     return out
 
 
-@pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
-@pytest.mark.parametrize("size", [4, 1])
-def test_a_cut_answer_that_is_the_next_prompt_goes_on(tiny_guide: Any, options: dict[str, Any], size: int) -> None:
-    plan = plan_of(tiny_guide, "json")
+def alone(guide: Any, name: str, ids: torch.Tensor, **options: Any) -> list[int]:
+    """Return the tokens that a call with kwargs of its own writes after ``ids``."""
+    kwargs = generate_kwargs(guide.context, None, plan_of(guide, name))
+    return run(guide, ids, **options, **kwargs)[0, ids.shape[1] :].tolist()
+
+
+#: Of the last prompt and output, each ``[1, length]``: the next prompt.
+NEXT: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "the same": lambda prompt, out: prompt,
+    "the output and more": lambda prompt, out: torch.cat([out, prompt], dim=1),
+    "the output": lambda prompt, out: out,
+    "the output without its last token": lambda prompt, out: out[:, :-1],
+    "the prompt and a token of the answer": lambda prompt, out: out[:, : prompt.shape[1] + 1],
+    "a longer prompt": lambda prompt, out: torch.cat([prompt, prompt], dim=1),
+    "a shorter prompt": lambda prompt, out: prompt[:, : max(1, prompt.shape[1] - 1)],
+}
+
+
+@pytest.mark.parametrize("seed", seeds(40, default=6))
+@pytest.mark.parametrize("criterion", ["as it is", "copied", "left out", "left out later"])
+def test_a_call_is_that_of_kwargs_of_its_own(tiny_guide: Any, criterion: str, seed: int) -> None:
+    """Whatever calls came before it, and whatever its prompt is made of.
+
+    A cut answer that is the next prompt goes on in a search of as many rows.  Without the criterion drafts are
+    refused, and beginnings of the last output are taken for it.
+    """
+    rng, name = random.Random(seed), list(FORMATS)[seed % 3]
+    plan = plan_of(tiny_guide, name)
     kwargs = generate_kwargs(tiny_guide.context, None, plan)
-    first = out = ids_of(tiny_guide, "Say")
-    for _ in range(3):
-        out = run(tiny_guide, out, **options, max_new_tokens=size, **kwargs)
-    answer = out[0, first.shape[1] :].tolist()
-    assert len(answer) == 3 * size
-    GuidanceState(plan, tiny_guide.engine).commit(answer)  # raises where it is not one legal text
-    if "num_beams" not in options:
-        assert answer == alone(tiny_guide, "json", first)[: 3 * size]
-
-
-@pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
-@pytest.mark.parametrize("size", [4, 1, 40])
-def test_prompts_made_of_an_output(tiny_guide: Any, options: dict[str, Any], size: int) -> None:
-    """A whole answer, a token less, the prompt alone or with the first token, and longer ones."""
-    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
-    first = ids_of(tiny_guide, "Say")
-    options = options | {"max_new_tokens": size}
-    whole = [lambda out: out] if size == 40 else []
-    for made in (
-        *whole,
-        lambda out: out[:, :-1],
-        lambda _: first,
-        lambda out: out[:, : first.shape[1] + 1] if out.shape[1] > first.shape[1] + 2 else first,
-        lambda out: torch.cat([out, first], dim=1),
-    ):
-        prompt = made(run(tiny_guide, first, **options, **kwargs))
+    if criterion == "copied":
+        kwargs["stopping_criteria"] = list(kwargs["stopping_criteria"])
+    begin = prompt = ids_of(tiny_guide, "Say")
+    num_beams = 1
+    for call in range(5):
+        if criterion == "left out" or (criterion == "left out later" and call == 1):
+            kwargs.pop("stopping_criteria", None)
+        has_criterion = "stopping_criteria" in kwargs
+        options = rng.choice(MODES_OF_SEARCH if has_criterion else MODES_OF_SEARCH[:3])
+        options = options | {"max_new_tokens": rng.choice([1, 4, 40, 40])}
+        if num_beams != (num_beams := options.get("num_beams", 1)):
+            begin = prompt  # another number of rows
         out = run(tiny_guide, prompt, **options, **kwargs)
-        assert out[0, prompt.shape[1] :].tolist() == alone(tiny_guide, "json", prompt, **options)
-
-
-def test_embeddings_and_then_ids_without_inputs(tiny_guide: Any) -> None:
-    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
-    ids = ids_of(tiny_guide, "Say")
-    expected = alone(tiny_guide, "json", ids)
-    embeds = tiny_guide.model.get_input_embeddings()(ids)
-    shown: list[dict[str, Any]] = [{"inputs_embeds": embeds}, {"input_ids": ids}, {"inputs_embeds": embeds}]
-    for which in shown:
-        out = tiny_guide.model.generate(
-            **which, attention_mask=torch.ones_like(ids), max_new_tokens=40, do_sample=False, **kwargs
-        )
-        assert out[0, -len(expected) :].tolist() == expected
-        longer = torch.cat([out, ids], dim=1)
-        again = run(tiny_guide, longer, max_new_tokens=6, **kwargs)
-        assert again[0, longer.shape[1] :].tolist() == alone(tiny_guide, "json", longer, max_new_tokens=6)
+        answer = out[0, begin.shape[1] :].tolist()
+        end = replay(tiny_guide, plan, answer)  # one legal text
+        if begin is prompt or num_beams == 1:
+            wanted = options if begin is prompt else {"max_new_tokens": len(answer)}
+            expected = alone(tiny_guide, name, begin, **wanted)
+            assert answer[: len(expected)] == expected, (call, options)
+        ways = [*NEXT, "the output", "the output"] if has_criterion else list(NEXT)[:2]
+        prompt = NEXT[rng.choice(ways)](prompt, out)
+        if end.is_stopped or not torch.equal(prompt, out):
+            begin = prompt
 
 
 MINE = [lambda input_ids, scores: scores]
@@ -177,15 +152,15 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("case", list(product([True, False], [True, False], WAYS)), ids=str)
-def test_F9_the_lists_are_plain_lists(tiny_guide: Any, case: tuple[bool, bool, str]) -> None:
-    """Bound to its inputs or good for any; with its criterion or without it; one call after the other."""
-    bound, kept, way = case
+@pytest.mark.parametrize("bound", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+def test_F9_the_lists_are_plain_lists(tiny_guide: Any, way: str, bound: bool) -> None:
+    """Bound to its inputs, with its criterion, or good for any, without it; one call after the other."""
     call = GuidedCall(tiny_guide, ["Say"], ["json"], bound=bound)
     inputs, kwargs = call.inputs, call.kwargs
     assert type(kwargs["logits_processor"]) is type(kwargs["stopping_criteria"]) is list
     other = kwargs | {"logits_processor": WAYS[way](kwargs["logits_processor"])}
-    if not kept:
+    if not bound:
         other.pop("stopping_criteria")
     expected = alone(tiny_guide, "json", inputs["input_ids"])
     options = {"max_new_tokens": 40, "do_sample": False}
@@ -230,30 +205,6 @@ def test_a_loop_of_ones_own_uses_the_processor_as_it_is(tiny_guide: Any) -> None
             ids = torch.cat([ids, torch.tensor([[token]])], dim=-1)
 
 
-@pytest.mark.parametrize("options", MODES_OF_SEARCH, ids=str)
-@pytest.mark.parametrize("change", ["copied", "left out", "left out later"])
-def test_what_becomes_of_the_criterion_does_not_matter(tiny_guide: Any, options: dict[str, Any], change: str) -> None:
-    """Prompts that are longer than the last output, or the same prompt again, begin a call with it and without it."""
-    if change == "left out" and "prompt_lookup_num_tokens" in options:
-        pytest.skip("refused, see the next test")
-    kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
-    first = dict(kwargs)
-    if change == "copied":
-        first["stopping_criteria"] = list(kwargs["stopping_criteria"])
-    elif change == "left out":
-        del first["stopping_criteria"]
-    then = {key: value for key, value in first.items() if change == "copied" or key != "stopping_criteria"}
-    ids = ids_of(tiny_guide, "Say")
-    options = {"max_new_tokens": 9} | options
-    for longer in (lambda out: torch.cat([out, ids, ids], 1), lambda _: ids):
-        prompt = longer(run(tiny_guide, ids, **options, **first))
-        if "prompt_lookup_num_tokens" in options:
-            then = first
-        found = run(tiny_guide, prompt, **options, **then)[0, prompt.shape[1] :].tolist()
-        expected = alone(tiny_guide, "json", prompt, **options)
-        assert found[: len(expected)] == expected
-
-
 def test_drafts_that_no_one_says_are_taken_back_are_refused(tiny_guide: Any) -> None:
     """Without inputs and without the criterion they look like a new prompt."""
     kwargs = generate_kwargs(tiny_guide.context, None, plan_of(tiny_guide, "json"))
@@ -292,3 +243,47 @@ def test_a_loop_that_loses_its_prompt_is_refused(tiny_guide: Any) -> None:
 def test_unbound_kwargs_want_one_plan(tiny_guide: Any) -> None:
     with pytest.raises(PlanError, match="batch: there are no chats; expected chats, or one plan"):
         generate_kwargs(tiny_guide.context, None, [plan_of(tiny_guide, "json")])
+
+
+# -- nothing but histories is shown: kwargs without inputs, the processor alone
+
+
+@pytest.fixture
+def session(tiny_guide: Any) -> Any:
+    plan = tiny_guide.plan(response_format=Regex("[a-z]{12}"))
+    return generate_kwargs(tiny_guide.context, None, plan)["logits_processor"][0].session
+
+
+def shown(session: Any, ids: list[int], *, is_step: bool = True) -> list[int]:
+    """Show one row of ``ids``; return what the row counts as written."""
+    assert session.read(torch.tensor([ids]), session.engine.vocab_size if is_step else None)
+    return list(session.rows[0].state.tokens)
+
+
+@pytest.fixture
+def letter(tiny_guide: Any) -> int:
+    (token,) = tiny_guide.tokenizer("q", add_special_tokens=False)["input_ids"]
+    return int(token)
+
+
+@pytest.mark.parametrize("more", range(3, 8))
+def test_a_longer_prompt_is_not_taken_for_the_running_answer(session: Any, letter: int, more: int) -> None:
+    """The processor alone shows a prompt and five tokens; then a prompt that begins as the first one did."""
+    for size in range(6):
+        assert shown(session, [5, 6, *[letter] * size]) == [letter] * size
+    other = [5, 6, *[7] * more]
+    if more > 6:
+        assert shown(session, other) == []
+    else:
+        with pytest.raises(PlanError, match="does not go on from the one before it"):
+            shown(session, other)
+
+
+def test_a_prompt_of_one_token_begins_a_call_after_an_interrupted_one(session: Any, letter: int) -> None:
+    for size in range(3):
+        shown(session, [5, 6, *[letter] * size])
+        shown(session, [5, 6, *[letter] * (size + 1)], is_step=False)
+    shown(session, [5, 6, *[letter] * 3])  # here a later processor raised
+    for _ in range(2):
+        assert shown(session, [1]) == []
+    assert shown(session, [1, letter], is_step=False) == [letter]

@@ -39,18 +39,6 @@ def test_each_thread_gets_what_it_would_get_alone(tiny_guide: Any, repeats: int)
         assert list(pool.map(answer, jobs)) == alone
 
 
-class Turns:
-    """A processor that makes two calls take turns: each waits for the other at its steps."""
-
-    def __init__(self) -> None:
-        self.barrier = Barrier(2)
-
-    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        with suppress(BrokenBarrierError):  # the other one is through, or was refused
-            self.barrier.wait()
-        return scores
-
-
 @pytest.mark.parametrize("bound", [True, False])
 @pytest.mark.parametrize("copied", [(), ("logits_processor",), ("stopping_criteria",)], ids=str)
 def test_two_calls_at_once_with_the_same_kwargs_are_not_silently_wrong(
@@ -59,8 +47,14 @@ def test_two_calls_at_once_with_the_same_kwargs_are_not_silently_wrong(
     call = GuidedCall(tiny_guide, CHATS[:1], ["json"], bound=bound)
     expected = greedy(tiny_guide, call.inputs.prompt_ids[0], call.plans[0])
     call.kwargs |= {key: list(call.kwargs[key]) for key in copied}
-    turns = Turns()
-    call.kwargs["logits_processor"].insert(0, turns)
+    barrier = Barrier(2)  # two calls take turns: each waits for the other at its steps
+
+    def take_turns(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        with suppress(BrokenBarrierError):  # the other one is through, or was refused
+            barrier.wait()
+        return scores
+
+    call.kwargs["logits_processor"].insert(0, take_turns)
     results: list[Any] = []
 
     def run() -> None:
@@ -69,7 +63,7 @@ def test_two_calls_at_once_with_the_same_kwargs_are_not_silently_wrong(
         except PlanError as error:
             results.append(str(error))
         finally:
-            turns.barrier.abort()  # no call waits for one that has ended
+            barrier.abort()  # no call waits for one that has ended
 
     threads = [Thread(target=run) for _ in range(2)]
     for thread in threads:

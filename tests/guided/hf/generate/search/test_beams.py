@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import torch
 
+from grammars.values.constraints import Choice
 from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, CHOICES, FORMATS, GuidedCall, check_answer, generate, judge_kwargs, replay
 
 MODE = ("beam search", "right", "beams are found again by their tokens; a search wider than the language ends early")
+MODES = [("beam sampling", "right", "as beam search; candidates are drawn among the legal tokens")]
 
 
 def both(guide: Any, chats: list[str], names: list[str | None], **options: Any) -> tuple[Any, Any]:
@@ -89,15 +91,6 @@ def test_more_beams_than_sentences(tiny_guide: Any) -> None:
     assert out.sequences.shape[1] - size < 40, "a search without living beams ends"
 
 
-def test_one_sentence_only(tiny_guide: Any) -> None:
-    from grammars.values.constraints import Choice
-
-    plan = tiny_guide.plan(response_format=Choice(["only this"]))
-    *_, (first, second) = generate(tiny_guide, CHATS[:1], [plan], num_beams=4, num_return_sequences=2)
-    assert (first.content, first.finish_reason) == ("only this", "stop")
-    assert second.finish_reason == "error" or second.content == "only this"
-
-
 def test_ends_that_generate_does_not_know(tiny_guide: Any) -> None:
     """Our ends are the plan's, not generate's: beams finish at them even where ``eos_token_id`` is none of them."""
     call = GuidedCall(tiny_guide, CHATS[:1], ["choice"])
@@ -147,3 +140,25 @@ def test_what_a_sampled_search_has_left_over_is_no_whole_answer(tiny_guide: Any,
     for message in messages:
         assert message.ok == (message.finish_reason == "stop")
         assert not message.ok or message.content in CHOICES
+
+
+@pytest.mark.parametrize("name", ["json", "regex"])
+@pytest.mark.parametrize("seed", range(4))
+def test_sampled_beams_are_those_of_a_search_that_forgets_everything(tiny_guide: Any, name: str, seed: int) -> None:
+    options = {"num_beams": 3, "do_sample": True, "top_k": 0, "temperature": 1.5, "max_new_tokens": 30}
+    torch.manual_seed(seed)
+    inputs, plans, out, messages = generate(tiny_guide, CHATS[:2], [name, name], **options)
+    torch.manual_seed(seed)
+    judge = tiny_guide.model.generate(**inputs, **options, **judge_kwargs(tiny_guide, inputs, plans))
+    for r, message in enumerate(messages):
+        row, other = out[r, inputs.prompt_len :].tolist(), judge[r, inputs.prompt_len :].tolist()
+        assert finished(tiny_guide, plans[r], row) == finished(tiny_guide, plans[r], other)
+        check_answer(tiny_guide, name, row, message)
+
+
+def test_one_legal_token_and_many_beams(tiny_guide: Any) -> None:
+    """Fewer candidates with a probability than are drawn: nothing raises, the answer is right."""
+    plan = tiny_guide.plan(response_format=Choice(["only this"]))
+    torch.manual_seed(0)
+    *_, (message,) = generate(tiny_guide, CHATS[:1], [plan], num_beams=5, do_sample=True, top_p=0.5)
+    assert (message.content, message.finish_reason) == ("only this", "stop")

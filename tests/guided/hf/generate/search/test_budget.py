@@ -30,17 +30,20 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "beams, all returned": {"num_beams": 3, "num_return_sequences": 3, "do_sample": False},
     "beam sampling": {"num_beams": 2, "do_sample": True},
     "prompt look-up": {"prompt_lookup_num_tokens": 4, "do_sample": False},
-    "an assistant": {"assistant_model": ..., "do_sample": False},
+    "an assistant": {"do_sample": False},
 }
+
+
+def options_of(name: str) -> dict[str, Any]:
+    more = {"assistant_model": make_tiny_guide(seed=7).model} if name == "an assistant" else {}
+    return SEARCHES[name] | more
 
 
 @pytest.mark.parametrize("seed", seeds(6, default=1))
 @pytest.mark.parametrize("name", SEARCHES)
 def test_answers_are_whole(tiny_guide: Any, name: str, seed: int) -> None:
     plan = tiny_guide.plan(response_format=SCHEMA, thinking=False)
-    options = dict(SEARCHES[name])
-    if options.get("assistant_model") is ...:
-        options["assistant_model"] = make_tiny_guide(seed=7).model
+    options = options_of(name)
     is_drafted = "assistant_model" in options or "prompt_lookup_num_tokens" in options
     chats = CHATS[1:] if is_drafted else CHATS
     plans = [plan] if is_drafted else [plan, None]
@@ -66,9 +69,7 @@ TRAPS = {
 @pytest.mark.parametrize("trap", TRAPS)
 def test_no_token_leads_into_a_trap(tiny_guide: Any, trap: str, name: str, seed: int) -> None:
     plan = tiny_guide.plan(response_format=guided.Lark(TRAPS[trap]), thinking=False)
-    options = dict(SEARCHES[name])
-    if options.get("assistant_model") is ...:
-        options["assistant_model"] = make_tiny_guide(seed=7).model
+    options = options_of(name)
     call = GuidedCall(tiny_guide, CHATS[:1], [plan], max_tokens=min_tokens(plan, tiny_guide.engine) + 300)
     torch.manual_seed(seed)
     for message in call.run(**options)[1]:

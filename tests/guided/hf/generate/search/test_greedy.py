@@ -9,6 +9,7 @@ import pytest
 from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
 from tests.judges.generation import CHATS, FORMATS, check_greedy, generate, plan_of
+from tests.made_up.models import forwards_of
 
 MODE = ("greedy", "right", "the tokens of a search by whole forwards and a fresh state per token")
 
@@ -21,19 +22,11 @@ def test_greedy_equals_the_search_without_cache_or_memory(tiny_guide: Any, name:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_once_one_mask_one_sample_one_commit_per_token(tiny_guide: Any, name: str) -> None:
-    samples: list[int] = []
-    with tiny_guide.model.register_forward_hook(lambda *_: samples.append(1)):
+    with forwards_of(tiny_guide.model) as samples:
         *_, messages = generate(tiny_guide, CHATS[:1], [name])
     guidance, size = messages[0].guidance, len(messages[0].token_ids)
     assert (guidance.masks, len(samples), guidance.commits) == (size, size, size)
     assert (guidance.rollbacks, guidance.rescued) == (0, 0)
-
-
-def test_G1_once_over_two_hundred_steps(tiny_guide: Any) -> None:
-    plan = tiny_guide.plan(response_format={"type": "array", "items": {"type": "integer"}, "minItems": 150})
-    for message in generate(tiny_guide, CHATS[:2], [plan, plan], max_new_tokens=200)[-1]:
-        assert (message.guidance.masks, message.guidance.commits) == (200, 200)
-        assert message.finish_reason == "length"
 
 
 def test_overridden_and_forced_steps_are_counted(tiny_guide: Any) -> None:

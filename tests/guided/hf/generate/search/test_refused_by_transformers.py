@@ -1,16 +1,19 @@
-"""Modes that transformers itself refuses, guided or not, before the first token."""
+"""Modes that transformers itself refuses, guided or not, before the first token; and continuous batching."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+import torch
 from transformers import TextStreamer
 
+from special_tokens.errors import PlanError
 from tests.judges.generation import CHATS, GuidedCall, check_answer, generate
 
-MODE = ("contrastive search, DoLa, group beams, constrained beams", "refused", "by transformers: moved to the hub")
+MODE = ('cache_implementation="paged", continuous batching', "refused", "processors are shown no history of a row")
 MODES = [
+    ("contrastive search, DoLa, group beams, constrained beams", "refused", "by transformers: moved to the hub"),
     ("drafts in a batch, or with num_return_sequences", "refused", "by transformers: one row"),
     ("drafts over a static cache", "refused", "by transformers before 5.24; since then right"),
     ("a streamer with beams", "refused", "by transformers"),
@@ -56,3 +59,16 @@ def test_drafts_over_a_static_cache_are_refused_or_right(tiny_guide: Any) -> Non
         assert "not supported with Static cache" in str(error)
         return
     check_answer(tiny_guide, "json", tokens, message)
+
+
+def test_paged_generate_is_refused_and_the_message_says_why(tiny_guide: Any) -> None:
+    with pytest.raises(NotImplementedError, match=r"not supported for continuous batching.*GuidanceCriteria"):
+        generate(tiny_guide, CHATS[:1], ["choice"], cache_implementation="paged")
+
+
+def test_a_processor_that_is_shown_packed_tokens_refuses(tiny_guide: Any) -> None:
+    """A caller that gets our processor into continuous batching after all reads why it cannot be."""
+    (processor,) = GuidedCall(tiny_guide, CHATS[:1], ["choice"]).kwargs["logits_processor"]
+    assert processor.supports_continuous_batching is False
+    with pytest.raises(PlanError, match="does not show the history of every row"):
+        processor(torch.tensor([5, 6]), torch.zeros(2, tiny_guide.engine.vocab_size))

@@ -10,6 +10,7 @@ import torch
 from tests.judges.generation import CHATS, GuidedCall, check_all, check_answer, generate, with_spy
 
 MODE = ("sampling", "right", "temperature, top-k, top-p, min-p and the rest act on the legal tokens")
+MODES = [("num_return_sequences", "right", "rows of one prompt are adjacent; their number is taken from the call")]
 
 WARPERS: list[dict[str, Any]] = [
     {"temperature": 0.2, "top_k": 0},
@@ -47,10 +48,14 @@ def test_top_k_keeps_legal_tokens(tiny_guide: Any) -> None:
     assert {tiny_guide.engine.token_bytes(i)[:1] for i in kept} <= {b"a", b"b", b"c"}
 
 
-def test_a_seed_gives_the_same_rows_again(tiny_guide: Any) -> None:
-    results = []
-    for _ in range(2):
-        torch.manual_seed(7)
-        results.append(generate(tiny_guide, CHATS, NAMES, do_sample=True, top_k=0))
-        check_all(tiny_guide, NAMES, results[-1])
-    assert torch.equal(results[0][2], results[1][2])
+def test_every_row_of_every_prompt_is_right(tiny_guide: Any) -> None:
+    names = ["json", None, "choice"]
+    torch.manual_seed(0)
+    result = generate(tiny_guide, CHATS[:3], names, do_sample=True, top_k=0, num_return_sequences=3)
+    check_all(tiny_guide, names, result)
+    messages = result[3]
+    assert len(messages) == 9
+    assert len({m.token_ids for m in messages[:3]}) > 1
+    assert [m.guidance.applied for m in messages] == [True] * 3 + [False] * 3 + [True] * 3
+    for message in messages[:3] + messages[6:]:
+        assert message.guidance.masks == message.guidance.commits == len(message.token_ids)

@@ -1,4 +1,4 @@
-"""Assisted decoding: a smaller model writes drafts, with the same tokenizer or with another."""
+"""Drafts: taken from the prompt, or written by a smaller model with the same tokenizer or with another."""
 
 from __future__ import annotations
 
@@ -11,15 +11,59 @@ from guided.hf.generate.call import generate_kwargs
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import ModelError
 from tests.guided.hf.conftest import tiny_model
-from tests.judges.generation import CHATS, FORMATS, GuidedCall, check_all, check_greedy, generate, greedy, plan_of
+from tests.judges.generation import (
+    CHATS,
+    FORMATS,
+    GuidedCall,
+    check_all,
+    check_greedy,
+    generate,
+    greedy,
+    judge_kwargs,
+    plan_of,
+)
+from tests.made_up.models import forwards_of
 from tests.made_up.tokenizers import small_tokenizer
 
-MODE = ("assisted decoding, same tokenizer", "right", "drafts are masked, tested and taken back")
+MODE = ("prompt lookup", "right", "drafts are tested by the mask and taken back; the tokens are those of greedy search")
 MODES = [
+    ("assisted decoding, same tokenizer", "right", "drafts are masked, tested and taken back"),
     ("assisted by its own first layers (assistant_early_exit)", "right", "as with the same tokenizer"),
     ("assisted decoding, another tokenizer", "right", "drafts in other ids stay unmasked; the verification masks them"),
     ("the same, with a vocabulary of the same width", "refused", "by transformers, which takes it for one tokenizer"),
 ]
+
+
+PROMPTS = [*CHATS[:2], '{"ok": true, "n": 7} and {"ok": false, "n": 12}', "yesterday yes no abcabcx"]
+
+
+@pytest.mark.parametrize("name", ["json", "choice", "regex"])
+@pytest.mark.parametrize("num_drafts", [1, 3, 10])
+def test_looked_up_tokens_are_those_of_greedy_search(tiny_guide: Any, name: str, num_drafts: int) -> None:
+    for chat in PROMPTS:
+        check_greedy(tiny_guide, [name], generate(tiny_guide, [chat], [name], prompt_lookup_num_tokens=num_drafts))
+
+
+def test_drafts_save_forwards_and_rollbacks_are_counted(tiny_guide: Any) -> None:
+    """A drafts' test that lost its place would refuse all drafts: as many forwards as tokens."""
+    with forwards_of(tiny_guide.model) as forwards:
+        *_, messages = generate(tiny_guide, PROMPTS[2:3], ["json"], prompt_lookup_num_tokens=6)
+    assert len(forwards) < len(messages[0].token_ids)
+    assert messages[0].guidance.rollbacks > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sampling_with_drafts_is_that_of_the_judge(tiny_guide: Any, seed: int) -> None:
+    options = {"do_sample": True, "top_k": 0, "prompt_lookup_num_tokens": 4}
+    torch.manual_seed(seed)
+    result = inputs, plans, out, _ = generate(tiny_guide, PROMPTS[2:3], ["json"], **options)
+    check_all(tiny_guide, ["json"], result)
+    torch.manual_seed(seed)
+    judge = tiny_guide.model.generate(**inputs, **options, max_new_tokens=40, **judge_kwargs(tiny_guide, inputs, plans))
+    assert torch.equal(out, judge)
+
+
+# -- a model that writes drafts
 
 
 def small_assistant(tiny_guide: Any, extra: int = 0) -> Any:
@@ -38,12 +82,6 @@ def assistant(tiny_guide: Any) -> Any:
 def test_the_tokens_are_those_of_greedy_search(tiny_guide: Any, assistant: Any, name: str) -> None:
     for chat in CHATS[:3]:
         check_greedy(tiny_guide, [name], generate(tiny_guide, [chat], [name], assistant_model=assistant))
-
-
-def test_the_model_as_its_own_assistant_has_every_draft_accepted(tiny_guide: Any) -> None:
-    """Drafts were masked as the answer is: none of them is refused."""
-    result = generate(tiny_guide, CHATS[:1], ["json"], assistant_model=tiny_guide.model)
-    check_all(tiny_guide, ["json"], result)
 
 
 @pytest.mark.parametrize("name", FORMATS)
