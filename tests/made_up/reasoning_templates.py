@@ -67,6 +67,12 @@ SWITCHES = {name: (thinking(_BLOCK, row[0]), *row[1:]) for name, row in SWITCHES
 _LINE = "{% if reasoning_effort %}((system))effort {{ reasoning_effort }}((/)){% endif %}"
 _NAME = "one word closes, the others change a line further up"
 SWITCHES[_NAME] = (_LINE + SWITCHES[_NAME][0], *SWITCHES[_NAME][1:])
+for _argument in ("go_on", "resume_thinking_turn"):
+    SWITCHES[f"an argument that takes the prompt away: {_argument}"] = (
+        thinking(_BLOCK, '<muse kind="long">\n').replace("_prompt %}", f"_prompt and not {_argument} %}}"),
+        None,
+        True,
+    )
 
 _ATTRIBUTE = '{% if m.reasoning_content %}<muse depth="3">{{ m.reasoning_content }}</muse>{% endif %}'
 #: name -> template whose prompt opens the block with an attribute, and the pattern of that opening

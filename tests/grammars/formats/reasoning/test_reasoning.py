@@ -13,6 +13,7 @@ from grammars.formats.infer import Inference, completed, infer
 from grammars.formats.probe.renderings import Probe, Renderings
 from grammars.values.format import PARTS, Format, Switch
 from guided.hf.model.renderers import NO_NAMES, template_renderer
+from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import check_golden_texts, engine_for, verified
 from guided.state.entry import Begin, begin_of
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts, families
@@ -27,7 +28,7 @@ def unchecked(template: str) -> tuple[Inference, SpecialTokens]:
 
 
 def inferred(template: str) -> Inference:
-    return verified(*unchecked(template))
+    return inference_of_template(template)[0]
 
 
 def begun(template: str, format: Format, **asked: Any) -> Begin:
@@ -81,14 +82,6 @@ def test_an_argument_that_only_tells_the_model_is_no_switch_where_the_prompt_ope
     form = inferred(template).format.reasoning
     assert form.switch is None
     assert form.default_on
-
-
-def test_an_argument_that_takes_the_prompt_away_is_no_switch() -> None:
-    template, *_ = OPENED["an attribute that never changes"]
-    for prompt in ("add_generation_prompt and not go_on", "add_generation_prompt and not resume_thinking_turn"):
-        form = inferred(template.replace("add_generation_prompt", prompt)).format.reasoning
-        assert form.switch is None
-        assert form.default_on
 
 
 def test_a_negative_name_that_only_tells_the_model_is_read_in_its_sense() -> None:
@@ -229,20 +222,6 @@ def test_a_frame_read_next_to_calls_that_fall_back_goes_with_them() -> None:
 
 
 # -- what is said
-
-
-def test_calls_in_a_shape_that_is_not_read_are_not_called_absent() -> None:
-    found = inferred(
-        turns(
-            "{% for c in m.tool_calls or [] %}<f {{ c.function.name }} {{ c.function.arguments | list }}>{% endfor %}"
-        )
-    )
-    assert "writes tool calls in a form that is not recognised: " in found.notes[0]
-    assert "<f tool_qa8 ['karg0', 'karg1']>" in found.notes[0]
-    silent = inferred(turns(""))
-    assert "never writes tool calls" in silent.notes[0]
-    refused = inferred(turns("{% if m.tool_calls %}{{ raise_exception('calls? no') }}{% endif %}"))
-    assert "never writes tool calls: calls? no" in refused.notes[0].replace("TemplateError: ", "")
 
 
 def test_the_place_of_an_error_is_named_once() -> None:
