@@ -111,6 +111,15 @@ class WordAndNumber(NamedTuple):
     value: int
 
 
+class Clash(pydantic.BaseModel):
+    a: int = Field(alias="x")
+    b: int = Field(alias="x")
+
+
+class Endless(pydantic.BaseModel):
+    more: Endless
+
+
 class Base64Model(pydantic.BaseModel):
     data: bytes
     model_config = pydantic.ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")

@@ -58,13 +58,26 @@ def test_what_leans_on_a_relaxed_part_deep_inside_is_relaxed(schema: Any, wanted
 
 
 _NONE = {"type": "string", "minLength": 5, "maxLength": 3}
+#: Constants, and sibling keywords that none of them satisfies.
+_IMPOSSIBLE: list[dict[str, Any]] = [
+    {"const": 3, "minimum": 5},
+    {"const": 3, "exclusiveMaximum": 3},
+    {"enum": [3, 5.5], "multipleOf": 2},
+    {"enum": ["x"], "pattern": "^y$"},
+    {"enum": ["x", "yy"], "minLength": 3},
+    {"const": "xyz", "maxLength": 2},
+    {"const": "x", "format": "date"},
+]
 
 
 @pytest.mark.parametrize(
     ("schema", "wanted"),
     [
-        (_NONE, ""),
-        ({"type": "object", "properties": {"a": _NONE}, "required": ["a"]}, "/properties/a"),
+        *((schema, "") for schema in (_NONE, *_IMPOSSIBLE)),
+        *(
+            ({"type": "object", "properties": {"a": schema}, "required": ["a"]}, "/properties/a")
+            for schema in (_NONE, *_IMPOSSIBLE)
+        ),
         ({"type": "object", "properties": {"b": dict(_NONE), "a": _NONE}, "required": ["a"]}, "/properties/a"),
         (
             {"properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["a"], "type": "object", "$defs": {"n": _NONE}},

@@ -10,13 +10,7 @@ import pytest
 from grammars.json_schema.build import build
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as validators
-from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
 
 
 def distinct(**words: Any) -> dict[str, Any]:

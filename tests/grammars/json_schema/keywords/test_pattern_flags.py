@@ -15,13 +15,8 @@ from grammars.regular.terms import matches
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import unexcused
-from tests.judges.schema_laws import byte_judge, honest
+from tests.judges.schema_laws import honest
 from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
 
 
 def _with_case() -> list[str]:
@@ -92,13 +87,22 @@ def test_letters_that_readers_fold_differently_are_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(?m)^a$", "(?x) a", "(?>a+)b", "a++b", "(?P<n>a)(?P=n)", "a(?#b)c", "(a)?(?(1)b|c)", "(?u:a)", "a{2}+"]
+    ("pattern", "reason"),
+    [
+        *((pattern, "") for pattern in ("(?m)^a$", "(?x) a", "a(?#b)c", "(a)?(?(1)b|c)", "(?u:a)", "a{2}+")),
+        ("(?P<n>a)(?P=n)", ""),
+        (r"^(a)x\1$", "a back-reference, column 6"),
+        (r"^a(?>b|bc)$", "an atomic group, column 3"),
+        (r"^0++0$", "a possessive repeat, column 3"),
+    ],
 )
-def test_what_one_reader_knows_is_relaxed(pattern: str) -> None:
+def test_what_one_reader_knows_is_relaxed(pattern: str, reason: str) -> None:
     with pytest.raises(NotRegular):
         language(pattern)
     (row,) = build({"type": "string", "pattern": pattern}, watch=True).report.rows
     assert (row.keyword, row.outcome) == ("pattern", Outcome.RELAXED)
+    assert row.reason.startswith("not enforced: ")
+    assert row.reason.endswith(reason)
 
 
 @pytest.mark.parametrize(

@@ -20,69 +20,13 @@ from guided.bitmask import allowed_ids
 from special_tokens.errors import GuidedError, SchemaError
 from tests.cases import seeds
 from tests.judges.schema_causes import violated
-from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
 
 
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
-
-
-@pytest.mark.parametrize(
-    ("schema", "right", "wrong"),
-    [
-        ({"type": "number", "exclusiveMinimum": 0.01, "multipleOf": 5}, ["5", "700"], ["0", "-5"]),
-        ({"type": "number", "exclusiveMaximum": 2.3, "multipleOf": 0.5}, ["1.5", "-3"], ["3", "1.4"]),
-        ({"type": "integer", "exclusiveMinimum": 5, "multipleOf": 5}, ["10"], ["0", "5"]),
-        ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 3, "multipleOf": 1.5}, ["1.5"], ["0", "3"]),
-        ({"items": {"exclusiveMinimum": 0, "multipleOf": 2}, "minItems": 1}, ["[4]"], ["[0]", "[-2]"]),
-    ],
-)
-def test_exclusive_bounds_hold_next_to_steps(
-    judge: Judge, schema: dict[str, Any], right: list[str], wrong: list[str]
-) -> None:
-    found = judge.compiled(schema)
-    assert all(map(found.accepts, right))
-    assert not any(map(found.accepts, wrong))
-
-
-_ODD = 2**53 + 1  # lies between two doubles
-_BETWEEN: list[tuple[dict[str, Any], list[str], list[str]]] = [
-    ({"minimum": _ODD}, [f"{_ODD}", f"{_ODD}0"], [f"{_ODD}.0", f"{_ODD - 1}"]),
-    ({"maximum": _ODD + 2}, [f"{_ODD + 2}", "0", f"-1{'0' * 30}"], [f"{_ODD + 2}.0", f"{_ODD + 3}"]),
-    ({"minimum": _ODD, "maximum": _ODD}, [f"{_ODD}"], [f"{_ODD}.0"]),
-    ({"minimum": -_ODD}, [f"{-_ODD}", f"{1 - _ODD}"], [f"{-_ODD - 1}", f"{-_ODD}.9"]),
-    ({"maximum": -_ODD}, [f"{-_ODD}", f"{-_ODD - 1}"], [f"{-_ODD}.0", f"{1 - _ODD}"]),
-    ({"minimum": _ODD, "multipleOf": 1}, [f"{_ODD}", f"{_ODD + 1}"], [f"{_ODD}.0"]),
-]
-
-
-@pytest.mark.parametrize(("schema", "right", "wrong"), _BETWEEN, ids=str)
-@pytest.mark.parametrize("inside", [False, True])
-def test_a_bound_between_two_doubles(
-    judge: Judge, schema: dict[str, Any], right: list[str], wrong: list[str], inside: bool
-) -> None:
-    """With a point a number is read as the next double, which may be beyond the bound: whole numbers are written."""
-    schema = {"type": "number"} | schema
-    found = judge.compiled({"type": "array", "items": schema, "minItems": 1} if inside else schema)
-    shape = "[{}]" if inside else "{}"
-    for text in right:
-        assert found.accepts(shape.format(text)), text
-        assert not violated(schema, json.loads(text))
-    for text in wrong:
-        assert not found.accepts(shape.format(text)), text
-    random_numbers = random.Random(0)
-    for _ in range(300):
-        text = f"{random_numbers.choice([_ODD, -_ODD]) + random_numbers.randint(-6, 6)}"
-        text += random_numbers.choice(["", ".0", ".5", ".99", ".000001"])
-        assert not found.accepts(shape.format(text)) or not violated(schema, json.loads(text)), text
-
-
 def _far_schema(dice: random.Random) -> dict[str, Any]:
-    bound = dice.choice([-1, 1]) * (dice.choice([10**13, 10**14, 5 * 10**14, 10**15, 2**53, 10**17, 2**64]))
-    bound += dice.choice([0, 0, 1, -1, 3])
-    schema: dict[str, Any] = {"type": "number"}
+    bound = dice.choice([-1, 1]) * dice.choice([10**13, 10**14, 10**15, 2**53, 2**53 + 2, 2**54, 10**17, 2**64])
+    bound += dice.choice([0, 0, 1, -1, 3])  # some lie between two doubles
+    schema: dict[str, Any] = {"type": dice.choice(["number", "number", "integer"])}
     for keyword in dice.sample(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], dice.randint(0, 2)):
         schema[keyword] = bound if "in" in keyword[-5:] else bound + dice.choice([0, 1, 2, 1000])
     if len(schema) == 1 or dice.random() < 0.3:
@@ -90,7 +34,7 @@ def _far_schema(dice: random.Random) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize("seed", seeds(60, default=10))
+@pytest.mark.parametrize("seed", seeds(60, default=16))
 def test_what_is_far_out_is_found_by_readers_of_doubles(judge: Judge, seed: int) -> None:
     """Unless a report row says otherwise.  Integers, which parsers keep exactly, are enforced to the last digit."""
     dice = random.Random(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,17 +13,14 @@ import pytest
 from grammars.json_schema.build import build
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.solver.semantics import solver_of
+from grammars.limits.deadline import deadline
+from grammars.tree.render import render
 from special_tokens.errors import GuidedError
 from tests.cases import seeds
+from tests.grammars.json_schema.test_plain_schemas import accepts
 from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import violated
-from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
 
 
 def _object(inner: Any) -> dict[str, Any]:
@@ -317,3 +315,25 @@ def test_only_what_is_apart_for_all_readers_is_proved_apart(one: Any, two: Any, 
     a, b = (solver.child(documents.root, part, "oneOf", i) for i, part in enumerate(documents.root.schema["oneOf"]))
     differ = any("$" in part.get("pattern", "") for part in (one, two))
     assert solver.is_empty(tuple(sorted((*a, *b))), for_all=True) is (expected and not differ)
+
+
+# -- `oneOf` of overlapping patterns: exact while the engine can follow, reported where it could not
+
+
+@pytest.mark.parametrize("size", [2, 4, 6])
+def test_exactly_one_of_several_patterns(size: int) -> None:
+    patterns = [f"a.*{i}" for i in range(size)]
+    built = build({"oneOf": [{"type": "string", "pattern": pattern} for pattern in patterns]})
+    assert not built.report.relaxed
+    grammar = render(built.node).engine_text()
+    for word in ("a1", "a12", "b", "a", "xa0y", "0a", "a00", "a10x"):
+        exactly_one = sum(re.search(pattern, word) is not None for pattern in patterns) == 1
+        assert accepts(grammar, f'"{word}"') == exactly_one, word
+
+
+@pytest.mark.parametrize("size", [7, 8, 60])
+def test_more_than_the_engine_can_follow_are_reported(size: int) -> None:
+    with deadline(60.0):  # what is reported, on a machine of any speed
+        built = build({"oneOf": [{"type": "string", "pattern": f"a.*{i}"} for i in range(size)]})
+    assert [(row.keyword, row.pointer) for row in built.report.relaxed] == [("oneOf", "")]
+    assert accepts(render(built.node).engine_text(), '"a12"')
