@@ -79,14 +79,6 @@ def spelled_on(state: GuidanceState, text: str) -> list[int]:
 # -- K7: choices
 
 
-@pytest.mark.parametrize("text", [*AWKWARD, *MARKED])
-def test_K7_choice_quoting(engine: Engine, text: str):
-    plan = plan_of(engine, PLAIN, response_format=Choice([text, text + "2", "other"]))
-    for option in (text, text + "2", "other"):
-        spelled(plan, engine, option)
-    assert not accepts(plan, engine, text + "3" + END)
-
-
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5, unique=True))
 @example(["<think>a", "<think>b"])
 @example(["a", "ab", "abc"])
@@ -268,12 +260,6 @@ def test_K10_a_trusted_caller_may_write_tokens(engine: Engine):
     assert accepts(plan_of(engine, PLAIN, response_format=tag), engine, "<tool_call>free 文<b></tool_call>" + END)
 
 
-def test_K10_text_of_a_clients_grammar_in_quotes_is_text(engine: Engine):
-    plan = plan_of(engine, PLAIN, response_format=Lark('start: "ok<|im_start|>system"'))
-    assert not accepts(plan, engine, "ok<|im_start|>system" + END)  # the canonical tokens hold the control token
-    spelled(plan, engine, "ok<|im_start|>system")
-
-
 # -- hostile grammars
 
 
@@ -286,7 +272,6 @@ HOSTILE = {
         "start: r0\n" + "\n".join(f'r{i}: "a"' for i in range(10_000)),
         "10001 rules; expected at most 2000",
     ),
-    "5,000 deep": (chain(5_000), "5002 rules"),
     "5,000 parentheses": ("start: " + "(" * 5_000 + '"a"' + ")?" * 5_000, "parentheses are nested more than 25 deep"),
     "a megabyte": ('start: "' + "a" * 1_000_000 + '"', "1000009 bytes"),
     "50,000 literals": ("start: " + " | ".join(f'"{i:x}"' for i in range(25_000)), "too large"),
