@@ -37,6 +37,7 @@ LLGUIDANCE = {"grammars": [{"lark_grammar": LARK}]}
 TAG = {"tag": "n", "schema": {"type": "integer"}}
 FUNCTION = {"name": "f", "parameters": SCHEMA}
 TOOLS = [{"type": "function", "function": FUNCTION}, {"type": "function", "function": {"name": "g"}}]
+G = {"type": "function", "function": {"name": "g"}}
 CALL, CALL_G = '<tool_call>\n{"name": "f", "arguments": {"a": 5}}\n</tool_call>', (
     '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>'
 )  # fmt: skip
@@ -66,18 +67,47 @@ FIELDS: dict[str, list[tuple[Any, str, str]]] = {
     ],
     "structural_tag": [(TAG, "<n>5</n>", "<n>a</n>"), (json.dumps(TAG), "<n>5</n>", "<n>a</n>")],
 }
-CASES = [(field, *case) for field, cases in FIELDS.items() for case in cases]
+#: Bodies that ask for a constraint, in every form of it, a text of it, and one that is not.
+BODIES: list[tuple[Any, str, str]] = [
+    *(
+        (body, good, bad)
+        for field, cases in FIELDS.items()
+        for value, good, bad in cases
+        for body in ({"structured_outputs": {field: value}}, {"extra_body": {"structured_outputs": {field: value}}})
+    ),
+    *(({key: value}, good, bad) for key, field in CONSTRAINT_ALIASES.items() for value, good, bad in FIELDS[field]),
+    *(
+        (body, OBJECT, NOT_OBJECT)
+        for body in (
+            {"response_format": {"type": "json_schema", "name": "n", "schema": SCHEMA}},
+            {"response_format": {"type": "json_object", "schema": SCHEMA}},
+            {"response_format": SCHEMA},
+            {"constraint": json.dumps(SCHEMA), "constraint_type": "json_schema"},
+            {"constraint": json.dumps(SCHEMA), "constraint_type": "json"},
+            {"constraint": SCHEMA, "constraint_type": "json"},
+        )
+    ),
+    ({"response_format": {"type": "json_object"}}, '{"any": [null]}', "any"),
+    ({"text": {"format": {"type": "json_object"}}}, '{"any": [null]}', "any"),
+    ({"constraint": "[0-9]{2}"}, "12", "1"),
+    ({"constraint": "[0-9]{2}", "constraint_type": "regex"}, "12", "1"),
+    ({"constraint": LARK, "constraint_type": "lark"}, "x1", "x"),
+]
+
+
+@pytest.mark.parametrize(("body", "good", "bad"), BODIES)
+def test_K1_K2_K3_K5_a_constraint_in_every_form(engine: Engine, body: Any, good: str, bad: str):
+    plan = plan_for(body, engine)
+    assert writes(plan, engine, good)
+    assert not writes(plan, engine, bad)
+
+
+def test_K2_text_is_no_constraint(engine: Engine):
+    for body in ({"response_format": {"type": "text"}}, {"text": {"format": {"type": "text"}}}):
+        assert plan_for(body, engine).response is None
 
 
 # -- K1
-
-
-@pytest.mark.parametrize(("field", "value", "good", "bad"), CASES)
-@pytest.mark.parametrize("wrap", [lambda body: body, lambda body: {"extra_body": body}], ids=["body", "extra_body"])
-def test_K1_structured_outputs(engine: Engine, wrap: Any, field: str, value: Any, good: str, bad: str):
-    plan = plan_for(wrap({"structured_outputs": {field: value}}), engine)
-    assert writes(plan, engine, good)
-    assert not writes(plan, engine, bad)
 
 
 @pytest.mark.parametrize(
@@ -113,32 +143,6 @@ def test_K1_what_is_no_constraint_is_refused(engine: Engine, value: Any, message
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}},
-        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}},
-        {"response_format": {"type": "json_schema", "name": "n", "schema": SCHEMA}},
-        {"response_format": {"type": "json_object", "schema": SCHEMA}},
-        {"response_format": SCHEMA},
-        {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True}}},
-    ],
-)
-def test_K2_a_schema_in_every_form(engine: Engine, body: Any):
-    plan = plan_for(body, engine)
-    assert writes(plan, engine, OBJECT)
-    assert not writes(plan, engine, NOT_OBJECT)
-
-
-def test_K2_json_object_and_text(engine: Engine):
-    for body in ({"response_format": {"type": "json_object"}}, {"text": {"format": {"type": "json_object"}}}):
-        plan = plan_for(body, engine)
-        assert writes(plan, engine, '{"any": [null]}')
-        assert not writes(plan, engine, "any")
-    for body in ({"response_format": {"type": "text"}}, {"text": {"format": {"type": "text"}}}):
-        assert plan_for(body, engine).response is None
-
-
-@pytest.mark.parametrize(
     ("body", "message"),
     [
         (
@@ -167,23 +171,6 @@ def test_K2_what_is_no_format_is_refused(engine: Engine, body: Any, message: str
 
 
 # -- K3
-
-
-@pytest.mark.parametrize(
-    ("body", "good", "bad"),
-    [
-        ({"constraint": "[0-9]{2}"}, "12", "1"),
-        ({"constraint": "[0-9]{2}", "constraint_type": "regex"}, "12", "1"),
-        ({"constraint": LARK, "constraint_type": "lark"}, "x1", "x"),
-        ({"constraint": json.dumps(SCHEMA), "constraint_type": "json_schema"}, OBJECT, NOT_OBJECT),
-        ({"constraint": json.dumps(SCHEMA), "constraint_type": "json"}, OBJECT, NOT_OBJECT),
-        ({"constraint": SCHEMA, "constraint_type": "json"}, OBJECT, NOT_OBJECT),
-    ],
-)
-def test_K3_constraint_and_its_type(engine: Engine, body: Any, good: str, bad: str):
-    plan = plan_for(body, engine)
-    assert writes(plan, engine, good)
-    assert not writes(plan, engine, bad)
 
 
 @pytest.mark.parametrize(
@@ -267,14 +254,6 @@ def test_K4_two_constraints_are_refused_wherever_they_stand():
 # -- K5
 
 
-@pytest.mark.parametrize("key", CONSTRAINT_ALIASES)
-def test_K5_names_of_other_servers_constrain_as_well(engine: Engine, key: str):
-    for value, good, bad in FIELDS[CONSTRAINT_ALIASES[key]]:
-        plan = plan_for({key: value}, engine)
-        assert writes(plan, engine, good), value
-        assert not writes(plan, engine, bad), value
-
-
 @pytest.mark.parametrize(
     "key", ["guided_jsn", "guided_whitespace_pattern", "guided_options_request", "constraints", "json_schemas"]
 )
@@ -285,14 +264,6 @@ def test_K5_a_constraint_that_no_one_knows_is_never_ignored(key: str):
 
 
 # -- K9, as amended: nothing is stripped from a schema; null is a type that a union names
-
-
-def test_K9_null_is_written_where_the_schema_names_it_and_nowhere_else(engine: Engine):
-    schema = closed({"name": {"type": "string"}, "nick": {"anyOf": [{"type": "string"}, {"type": "null"}]}})
-    plan = plan_for({"structured_outputs": {"json": schema}}, engine)
-    assert writes(plan, engine, '{"name": "a", "nick": null}')
-    assert not writes(plan, engine, '{"name": null, "nick": null}')
-    assert not writes(plan, engine, '{"name": "a"}')
 
 
 class Person(pydantic.BaseModel):
@@ -390,19 +361,21 @@ def test_K9_each_unknown_format_is_one_note(engine: Engine):
             ["text"],
         ),
         ({"tools": TOOLS, "tool_choice": "none"}, ["text"], [CALL]),
-        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "g"}}}, [CALL_G], ["text", CALL]),
+        ({"tools": TOOLS, "tool_choice": G}, [CALL_G], ["text", CALL]),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "g"}}, [CALL_G], ["text", CALL]),
-        ({"tools": TOOLS, "parallel_tool_calls": False}, [CALL], [f"{CALL}\n{CALL_G}"]),
+        ({"tools": TOOLS, "tool_choice": "auto", "parallel_tool_calls": False}, ["text", CALL], [f"{CALL}\n{CALL_G}"]),
         (
             {
                 "tools": TOOLS,
-                "tool_choice": {
-                    "type": "allowed_tools",
-                    "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "g"}}]},
-                },
+                "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [G]}},
             },
             [CALL_G],
             ["text", CALL],
+        ),
+        (
+            {"tools": TOOLS, "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [G]}},
+            ["text", CALL_G],
+            [CALL],
         ),
         ({"tools": [{"type": "function", **FUNCTION}]}, ["text", CALL], [CALL_G]),
         ({"functions": [FUNCTION], "function_call": {"name": "f"}}, [CALL], ["text"]),

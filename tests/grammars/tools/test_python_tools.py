@@ -27,6 +27,7 @@ from grammars.values.tool import Tool
 from guided.engine.engine import Engine
 from special_tokens.errors import SchemaError, ToolError
 from tests.judges.plans import plan_of
+from tests.made_up.python_types import Clash, Endless
 
 
 class Color(enum.Enum):
@@ -194,8 +195,11 @@ def test_descriptions_are_whole_in_every_style(doc: str) -> None:
     assert found == {"city": "Where: the town.\n\nOr the village.", "days": "How many (a list)."}
 
 
+Described = Annotated[int, Field(ge=1, description="the e")]
+
+
 def test_names_that_share_a_text_and_texts_of_annotations() -> None:
-    def f(a: int, b: int, c: Annotated[str, "the c"], d: Annotated[str, Doc("the d")], e: str) -> None:
+    def f(a: int, b: int, c: Annotated[str, "the c"], d: Annotated[str, Doc("the d")], e: Described, f: str) -> None:
         """F.
 
         Parameters
@@ -207,12 +211,12 @@ def test_names_that_share_a_text_and_texts_of_annotations() -> None:
 
         Other Parameters
         ----------------
-        e : str
+        f : str
             Last.
         """
 
     found = {name: each.get("description") for name, each in tool_of(f).parameters["properties"].items()}
-    assert found == {"a": "Two sides.", "b": "Two sides.", "c": "the c", "d": "the d", "e": "Last."}
+    assert found == {"a": "Two sides.", "b": "Two sides.", "c": "the c", "d": "the d", "e": "the e", "f": "Last."}
 
 
 @given(st.text(alphabet="Args:\n Returns-:param x(int)*,", max_size=80))
@@ -269,22 +273,10 @@ def takes(kind: Any) -> Callable[..., None]:
 def takes_two(a: Annotated[int, Field(alias="x")], b: Annotated[int, Field(alias="x")]) -> None: ...
 
 
-class Endless(pydantic.BaseModel):
-    more: Endless
-
-
-class Clash(pydantic.BaseModel):
-    a: int = Field(alias="x")
-    b: int = Field(alias="x")
-
-
 @pytest.mark.parametrize(
     ("made", "place"),
     [
         (takes(complex), "tools.f"),
-        (takes(dict[tuple[int, int], int]), "tools.f"),
-        (takes(type[int]), "tools.f"),
-        (takes(Callable[[int], int]), "tools.f"),
         (takes(Endless), "tools"),
         (Endless, "tools"),
         (Clash, "tools.Clash"),
