@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BROKEN", "FRAMES", "NO_TOOLS", "READABLE", "REASONING", "UNREADABLE", "each", "listed", "thinking", "turns"]
+__all__ = ["BROKEN", "NO_TOOLS", "READABLE", "REASONING", "UNREADABLE", "each", "listed", "thinking", "turns"]
 
 _TURNS = (
     "{% for m in messages %}{% if m.role == 'assistant' %}[[assistant]]{{ m.content or '' }}CALLS[[end]]"
@@ -129,39 +129,6 @@ UNREADABLE: dict[str, tuple[str, str]] = {
     "calls refused": (
         turns("{% if m.tool_calls %}{{ raise_exception('no calls') }}{% endif %}"),
         "never writes tool calls: (TemplateError: )?no calls",
-    ),
-}
-
-#: name -> template, and what its format must say of the answer's frame and of the ends: start, end, ends, after calls
-FRAMES: dict[str, tuple[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]]] = {
-    "the prompt opens the answer's frame": (
-        "{% for m in messages %}<|TURN_START|><|{{ m.role }}|>{% if m.role == 'assistant' %}<|SAY_START|>{% endif %}"
-        "{{ m.content }}{% for c in m.tool_calls or [] %}<do>{{ c.function.name }}:{{ c.function.arguments | tojson }}"
-        "</do>{% endfor %}{% if m.role == 'assistant' %}<|SAY_END|>{% endif %}<|TURN_END|>{% endfor %}"
-        "{% if add_generation_prompt %}<|TURN_START|><|assistant|><|SAY_START|>{% endif %}",
-        ("", "<|SAY_END|>", ("<|TURN_END|>",), ()),
-    ),
-    "calls end by a marker of their own": (
-        "{% for m in messages %}<|start|>{{ m.role }}{% if m.tool_calls %}<|calls|>{% for c in m.tool_calls %}"
-        "<|call|>{{ c.function.name }}<|with|>{{ c.function.arguments | tojson }}<|/call|>{% endfor %}<|wait|>"
-        "{% else %}<|text|>{{ m.content }}<|end|>{% endif %}{% endfor %}"
-        "{% if add_generation_prompt %}<|start|>assistant{% endif %}",
-        ("<|text|>", "", ("<|end|>",), ("<|wait|>",)),
-    ),
-    "tags made of several tokens": (
-        "{% for m in messages %}<|open|>message {{ m.role }}<|sep|>{% if m.role == 'assistant' %}<|open|>say<|sep|>"
-        "{{ m.content }}<|close|>say<|sep|>{% for c in m.tool_calls or [] %}<|open|>call {{ c.function.name }}<|sep|>"
-        "{{ c.function.arguments | tojson }}<|close|>call<|sep|>{% endfor %}{% else %}{{ m.content }}{% endif %}"
-        "<|close|>message<|sep|><|over|>{% endfor %}"
-        "{% if add_generation_prompt %}<|open|>message assistant<|sep|>{% endif %}",
-        ("<|open|>say<|sep|>", "<|close|>say<|sep|><|close|>message<|sep|>", ("<|over|>",), ()),
-    ),
-    "an argument that changes the header": (
-        "{% for m in messages %}<|role|>{{ m.role }}{% if loud %} loud{% endif %}<|/role|>{{ m.content }}"
-        "{% for c in m.tool_calls or [] %}<do>{{ c.function.name }}:{{ c.function.arguments | tojson }}</do>"
-        "{% endfor %}<|done|>{% endfor %}{% if add_generation_prompt %}<|role|>assistant{% if loud %} loud{% endif %}"
-        "<|/role|>{% endif %}",
-        ("", "", ("<|done|>",), ()),
     ),
 }
 

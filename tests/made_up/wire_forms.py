@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -165,6 +166,7 @@ def _some(properties: dict[str, st.SearchStrategy[Any]], required: tuple[str, ..
     return drawn.map(lambda found: {key: found[key] for key in properties if key in found})
 
 
+@cache  # hypothesis validates each new strategy
 def calls(max_size: int | None) -> st.SearchStrategy[list[Call]]:
     """Calls of the tools above, arguments in the schema's order."""
     opts = _some({"tags": st.lists(texts(6), max_size=3), "unit": st.sampled_from(["C", "F"])}, ("tags",))

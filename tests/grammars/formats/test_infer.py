@@ -23,7 +23,7 @@ from guided.inspect.format_check import check_golden_texts, engine_for
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts, families, load_family
 from special_tokens.errors import TemplateError
 from tests.made_up.call_templates import COUNTED, EMPTY, RENAMED
-from tests.made_up.templates import BROKEN, FRAMES, NO_TOOLS, READABLE, REASONING, UNREADABLE
+from tests.made_up.templates import BROKEN, NO_TOOLS, READABLE, REASONING, UNREADABLE
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -93,16 +93,6 @@ def test_reasoning_is_read_with_its_framing_switch_and_prompt(name: str) -> None
     }
     assert {field: read[field] for field in expected} == expected
     assert found.notes[-1:] == ("tools are described in the prompt, and calls are JSON between <tool_call> tags",)
-
-
-@pytest.mark.parametrize("name", FRAMES)
-def test_frames_and_ends_are_told_from_each_other(name: str) -> None:
-    template, expected = FRAMES[name]
-    found = inferred(template)
-    content, ends = found.format.content, found.format.ends
-    assert (content.start, content.end, ends.content, ends.calls) == expected
-    assert found.notes == ()
-    assert any(golden.calls for golden in found.golden_texts)
 
 
 def test_a_template_of_parts_gets_its_messages_in_parts() -> None:

@@ -226,9 +226,7 @@ def test_R7_every_level_ends_under_every_framing(form: ReasoningFormat, as_token
     format = Format("framed", form, ends=Ends((END,)))
     closers = (*TEXT_CLOSERS, form.end, form.end.strip())
     for level in [*SHIPPED, CUSTOM]:
-        plan = plan_of(
-            engine, format, reasoning_effort=level, reasoning_preset="structured", response_format=Choice(["x"])
-        )
+        plan = structured(engine, level, format, response_format=Choice(["x"]))
         rng = random.Random(f"{level} {seed}")
         written = write_to_the_end(plan, engine, rng, wander=rng.choice([5, 80]), closers=closers)
         text = b"".join(map(engine.token_bytes, written)).decode("utf-8", "replace")
@@ -248,9 +246,7 @@ def test_R7_every_level_ends_on_real_tokenizers(real_engine: Any, name: str):
     form = ReasoningFormat(f"{pair[0]}\n", f"\n{pair[1]}\n\n")
     format = Format(name, form, ends=Ends(tuple(end.text for end in engine.tokens.ends)))
     for level in ("low", "medium", "high", "chain_of_thought"):
-        plan = plan_of(
-            engine, format, reasoning_effort=level, reasoning_preset="structured", response_format=Choice(["x"])
-        )
+        plan = structured(engine, level, format, response_format=Choice(["x"]))
         rng = random.Random(f"{name} {level}")
         closers = (*CLOSERS, f"\n{pair[1]}")
         written = write_to_the_end(plan, engine, rng, wander=8, closers=closers, most=400)

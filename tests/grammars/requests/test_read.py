@@ -95,6 +95,30 @@ BODIES: list[tuple[Any, str, str]] = [
 ]
 
 
+#: What is no constraint, and how it is refused.
+NO_CONSTRAINT: list[tuple[Any, str]] = [
+    ({}, "structured_outputs: there is no constraint; expected exactly one of choice, regex, json, json_object, "),
+    ({"choice": ["a"], "regex": "a"}, "structured_outputs: 2 constraints at once; expected exactly one of"),
+    ({"json_object": False}, "structured_outputs: there is no constraint"),
+    ({"choise": ["a"]}, "structured_outputs: unknown key 'choise'; expected exactly one of choice"),
+    (5, "structured_outputs: not an object"),
+    ("{", "structured_outputs: not JSON"),
+    ({"choice": "yes"}, "structured_outputs.choice: str is not a list"),
+    ({"choice": ["a", ""]}, r"structured_outputs.choice\[1\]: \"\" is not a text"),
+    ({"regex": 5}, "structured_outputs.regex: int is not a pattern"),
+    ({"regex": "a("}, "structured_outputs.regex line 1, column 2: missing \\), unterminated"),
+    ({"json": 5}, "structured_outputs.json: int is not a schema"),
+    ({"json": "{"}, "structured_outputs.json: not JSON: .*line 1 column 2"),
+    ({"json_object": 1}, "structured_outputs.json_object: 1 is not true"),
+    ({"grammar": " "}, "structured_outputs.grammar: the grammar is empty"),
+    ({"grammar": "start: <[5]>"}, r"structured_outputs.grammar line 1, column 8: <\[5\]> writes a token"),
+    ({"grammar": {"type": "ebnf", "value": ""}}, "structured_outputs.grammar.type: unknown type 'ebnf'"),
+    ({"structural_tag": {}}, "structured_outputs.structural_tag"),
+    ({"regex": "a", "whitespace_pattern": " "}, "structured_outputs.whitespace_pattern: ' ' is not supported"),
+    ({"regex": "a", "backend": "outlines"}, "structured_outputs.backend: 'outlines' is not supported"),
+]
+
+
 @pytest.mark.parametrize(("body", "good", "bad"), BODIES)
 def test_K1_K2_K3_K5_a_constraint_in_every_form(engine: Engine, body: Any, good: str, bad: str):
     plan = plan_for(body, engine)
@@ -107,86 +131,7 @@ def test_K2_text_is_no_constraint(engine: Engine):
         assert plan_for(body, engine).response is None
 
 
-# -- K1
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ({}, "structured_outputs: there is no constraint; expected exactly one of choice, regex, json, json_object, "),
-        ({"choice": ["a"], "regex": "a"}, "structured_outputs: 2 constraints at once; expected exactly one of"),
-        ({"json_object": False}, "there is no constraint"),
-        ({"choise": ["a"]}, "structured_outputs: unknown key 'choise'; expected exactly one of choice"),
-        (5, "structured_outputs: not an object"),
-        ("{", "structured_outputs: not JSON"),
-        ({"choice": "yes"}, "structured_outputs.choice: str is not a list"),
-        ({"choice": ["a", ""]}, r"structured_outputs.choice\[1\]: \"\" is not a text"),
-        ({"regex": 5}, "structured_outputs.regex: int is not a pattern"),
-        ({"regex": "a("}, "structured_outputs.regex line 1, column 2: missing \\), unterminated"),
-        ({"json": 5}, "structured_outputs.json: int is not a schema"),
-        ({"json": "{"}, "structured_outputs.json: not JSON: .*line 1 column 2"),
-        ({"json_object": 1}, "structured_outputs.json_object: 1 is not true"),
-        ({"grammar": " "}, "structured_outputs.grammar: the grammar is empty"),
-        ({"grammar": "start: <[5]>"}, r"structured_outputs.grammar line 1, column 8: <\[5\]> writes a token"),
-        ({"grammar": {"type": "ebnf", "value": ""}}, "structured_outputs.grammar.type: unknown type 'ebnf'"),
-        ({"structural_tag": {}}, "structured_outputs.structural_tag"),
-        ({"regex": "a", "whitespace_pattern": " "}, "structured_outputs.whitespace_pattern: ' ' is not supported"),
-        ({"regex": "a", "backend": "outlines"}, "structured_outputs.backend: 'outlines' is not supported"),
-    ],
-)
-def test_K1_what_is_no_constraint_is_refused(engine: Engine, value: Any, message: str):
-    with pytest.raises(RequestError, match=f"(?s){message}"):
-        plan_for({"structured_outputs": value}, engine)
-
-
-# -- K2
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (
-            {"response_format": {"type": "xml"}},
-            "response_format.type: unknown type 'xml'; expected text, structural_tag, json_object or json_schema",
-        ),
-        (
-            {"response_format": {"type": "json_schema"}},
-            r'response_format.json_schema: there is no schema; expected \{"name"',
-        ),
-        (
-            {"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}},
-            "response_format.json_schema: there is no schema",
-        ),
-        ({"response_format": {}}, "response_format: there is no type"),
-        ({"response_format": "json"}, "response_format: 'json' is not a response format"),
-        ({"response_format": {"type": "text", "strict": True}}, "response_format: unknown key 'strict'"),
-        ({"text": {"format": {"type": "xml"}}}, "text.format.type: unknown type 'xml'"),
-        ({"text": {"fmt": {}}}, "text: unknown key 'fmt'; expected format"),
-        ({"text": {"verbosity": "lots"}}, "text.verbosity: 'lots' is unknown; expected low, medium or high"),
-    ],
-)
-def test_K2_what_is_no_format_is_refused(engine: Engine, body: Any, message: str):
-    with pytest.raises(RequestError, match=f"^{message}"):
-        plan_for(body, engine)
-
-
 # -- K3
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({"constraint": "{", "constraint_type": "json"}, "constraint: not JSON: .*line 1 column 2"),
-        ({"constraint": "[1]", "constraint_type": "json_schema"}, "constraint: list is not a schema"),
-        ({"constraint": "a", "constraint_type": "xml"}, "constraint_type: unknown type 'xml'; expected regex, lark, "),
-        ({"constraint_type": "lark"}, "constraint: there is no constraint"),
-        ({"constraint": 5}, "constraint.*: int is not a pattern"),
-        ({"constraint": "start: (", "constraint_type": "lark"}, "constraint.* line 1, column 9: the grammar ends too"),
-    ],
-)
-def test_K3_a_broken_constraint_is_refused(engine: Engine, body: Any, message: str):
-    with pytest.raises(RequestError, match=f"^{message}"):
-        plan_for(body, engine)
 
 
 RAW = {"grammars": [{"name": "top", "lark_grammar": 'start: <think> "n=" /[0-9]{2}/ | "x" <[0-9]>'}]}
@@ -429,6 +374,31 @@ def test_limits_stops_and_sampling_are_handed_on():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        *(({"structured_outputs": value}, message) for value, message in NO_CONSTRAINT),
+        (
+            {"response_format": {"type": "xml"}},
+            "response_format.type: unknown type 'xml'; expected text, structural_tag, json_object or json_schema",
+        ),
+        (
+            {"response_format": {"type": "json_schema"}},
+            r'response_format.json_schema: there is no schema; expected \{"name"',
+        ),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}},
+            "response_format.json_schema: there is no schema",
+        ),
+        ({"response_format": {}}, "response_format: there is no type"),
+        ({"response_format": "json"}, "response_format: 'json' is not a response format"),
+        ({"response_format": {"type": "text", "strict": True}}, "response_format: unknown key 'strict'"),
+        ({"text": {"format": {"type": "xml"}}}, "text.format.type: unknown type 'xml'"),
+        ({"text": {"fmt": {}}}, "text: unknown key 'fmt'; expected format"),
+        ({"text": {"verbosity": "lots"}}, "text.verbosity: 'lots' is unknown; expected low, medium or high"),
+        ({"constraint": "{", "constraint_type": "json"}, "constraint: not JSON: .*line 1 column 2"),
+        ({"constraint": "[1]", "constraint_type": "json_schema"}, "constraint: list is not a schema"),
+        ({"constraint": "a", "constraint_type": "xml"}, "constraint_type: unknown type 'xml'; expected regex, lark, "),
+        ({"constraint_type": "lark"}, "constraint: there is no constraint"),
+        ({"constraint": 5}, "constraint.*: int is not a pattern"),
+        ({"constraint": "start: (", "constraint_type": "lark"}, "constraint.* line 1, column 9: the grammar ends too"),
         (None, "body: NoneType is not a request; expected an object"),
         ([], "body: list is not a request"),
         ({"temprature": 1}, r"temprature: unknown key \(is it 'temperature'\?\)"),
@@ -474,7 +444,7 @@ def test_limits_stops_and_sampling_are_handed_on():
         ({"tool_choice": "required"}, "tool_choice: 'required' without tools"),
     ],
 )
-def test_a_bad_key_is_named(engine: Engine, body: Any, message: str):
+def test_K1_K2_K3_what_cannot_be_read_is_named(engine: Engine, body: Any, message: str):
     with pytest.raises(RequestError, match=f"^{message}"):
         plan_for(body, engine)
 

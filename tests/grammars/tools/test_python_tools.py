@@ -107,9 +107,6 @@ class Server:
         self.seen.append(day)
         return len(self.seen)
 
-    def __call__(self, day: dt.date) -> str:
-        return f"called {day:%Y}"
-
 
 def test_methods_partials_models_and_dataclasses_run() -> None:
     server = Server()
@@ -127,13 +124,15 @@ def test_methods_partials_models_and_dataclasses_run() -> None:
     assert server.seen == [dt.date(2024, 2, 3)]
 
 
-GOOGLE = """Look it up.
+HEAD = """Look it up.
 
     Twice, if needed:
     now and then.
 
     It may take long.
 
+"""
+GOOGLE = """\
     Args:
         city (str): Where: the
             town.
@@ -144,13 +143,7 @@ GOOGLE = """Look it up.
     Returns:
         dict: not for this
     """
-NUMPY = """Look it up.
-
-    Twice, if needed:
-    now and then.
-
-    It may take long.
-
+NUMPY = """\
     Parameters
     ----------
     city : str, optional
@@ -166,13 +159,7 @@ NUMPY = """Look it up.
     dict
         not for this
     """
-SPHINX = """Look it up.
-
-    Twice, if needed:
-    now and then.
-
-    It may take long.
-
+SPHINX = """\
     :param str city: Where: the
         town.
 
@@ -188,7 +175,7 @@ SPHINX = """Look it up.
 def test_descriptions_are_whole_in_every_style(doc: str) -> None:
     def look_up(city: str, days: list[int] | None = None) -> None: ...
 
-    look_up.__doc__ = doc
+    look_up.__doc__ = HEAD + doc
     tool = tool_of(look_up)
     assert tool.description == "Look it up.\n\nTwice, if needed: now and then.\n\nIt may take long."
     found = {name: each.get("description") for name, each in tool.parameters["properties"].items()}

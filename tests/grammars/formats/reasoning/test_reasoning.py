@@ -19,7 +19,7 @@ from guided.state.entry import Begin, begin_of
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts, families
 from special_tokens.errors import TemplateError
 from tests.made_up.reasoning_templates import ANSWERS, OPENED, SWITCHES, UNTELLABLE
-from tests.made_up.templates import FRAMES, READABLE, REASONING, thinking, turns
+from tests.made_up.templates import READABLE, REASONING, thinking, turns
 
 
 def unchecked(template: str) -> tuple[Inference, SpecialTokens]:
@@ -200,17 +200,18 @@ def test_a_framing_that_the_check_refuses_is_dropped_and_the_rest_kept() -> None
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_frames_of_answers_and_ends_of_turns_are_read(name: str) -> None:
-    template, frame, ends = ANSWERS[name]
+    template, frame, ends, ends_of_calls = ANSWERS[name]
     found = inferred(template)
     content = found.format.content
     assert (content.start, content.end, content.lead_start, content.lead_end) == frame
     assert found.format.ends.content == ends
-    assert found.format.ends.calls == ()
+    assert found.format.ends.calls == ends_of_calls
     assert not any("cross-check" in note for note in found.notes)
     assert check_golden_texts(found.format, found.golden_texts, engine_for(found.format)) == ()
     if "tool_calls" in template:
         assert dict(found.format.evidence)["tool_calls"] == "rendering"
-        assert any(golden.calls and golden.content for golden in found.golden_texts) or not frame[2]
+        assert found.notes == ()
+        assert any(golden.calls and (golden.content or not frame[2]) for golden in found.golden_texts)
 
 
 def test_a_frame_read_next_to_calls_that_fall_back_goes_with_them() -> None:
@@ -233,7 +234,9 @@ def test_the_place_of_an_error_is_named_once() -> None:
 # -- evidence, part by part
 
 
-@pytest.mark.parametrize("template", [*READABLE.values(), *(row[0] for row in (*FRAMES.values(), *REASONING.values()))])
+@pytest.mark.parametrize(
+    "template", [*READABLE.values(), *(row[0] for row in (*ANSWERS.values(), *REASONING.values()))]
+)
 def test_every_part_that_says_something_has_its_evidence(template: str) -> None:
     found = inferred(template).format
     known = dict(found.evidence)

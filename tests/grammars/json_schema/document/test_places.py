@@ -8,7 +8,6 @@ import pytest
 
 import grammars.json_schema.document.documents as documents_module
 from grammars.json_schema.build import DEFAULT_SPELLING, build
-from grammars.json_schema.document.places import written_keyword
 from special_tokens.errors import RequestError, SchemaError
 
 _SEVEN = "http://json-schema.org/draft-07/schema#"
@@ -97,16 +96,6 @@ def test_what_no_value_satisfies_is_named_where_it_stands(schema: Any, wanted: s
     with pytest.raises(SchemaError, match="no value satisfies") as found:
         build(schema, watch=True)
     assert found.value.pointer == wanted
-
-
-def test_the_keyword_is_the_one_that_is_written() -> None:
-    schema = {"items": [{}], "dependencies": {"a": ["b"]}, "const": 1}
-    assert [written_keyword(schema, word) for word in ("prefixItems", "dependentSchemas", "enum", "anyOf")] == [
-        "items",
-        "dependencies",
-        "const",
-        None,
-    ]
 
 
 @pytest.mark.parametrize(

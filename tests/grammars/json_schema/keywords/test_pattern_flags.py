@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from grammars.json_schema.build import Outcome, build
-from grammars.regular.syntax.case_folding import _classes, case_folded
+from grammars.regular.syntax.case_folding import _classes
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
-from grammars.regular.terms import matches
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import unexcused
@@ -35,11 +34,6 @@ def test_letters_are_alike_where_both_validators_have_them_alike() -> None:
         for other in map(chr, _classes().get(code, (code,))):
             assert ours.fullmatch(other), (char, other)
             assert theirs.is_valid(other), (char, other)
-
-
-def test_classes_are_closed() -> None:
-    assert case_folded(((0x61, 0x7A),)) == ((0x41, 0x5A), (0x61, 0x7A), (0x17F, 0x17F), (0x212A, 0x212A))
-    assert case_folded(()) == ()
 
 
 @pytest.mark.parametrize(
@@ -113,11 +107,6 @@ def test_what_no_one_reads_is_no_pattern(pattern: str) -> None:
         language(pattern)
     with pytest.raises(SchemaError, match="not a regular expression"):
         build({"type": "string", "pattern": pattern}, watch=True)
-
-
-def test_a_flag_ends_with_its_group() -> None:
-    term = language("^(?:(?i)a)b(?:(?s).|x)(?i)c$")
-    assert [matches(term, word) for word in ("Ab\nC", "AB\nc", "abxc", "ab\rc")] == [True, False, True, True]
 
 
 _UNICODE_WORD = r"^(?=\w)"

@@ -137,23 +137,6 @@ def test_a_format_that_its_draft_does_not_have_excludes_nothing(judge: Judge) ->
     assert not judge.compiled(schema).accepts('"x"')
 
 
-@pytest.mark.parametrize(
-    ("draft", "schema", "expected"),
-    [
-        ("2020-12", {"format": "json-pointer"}, False),
-        ("2019-09", {"format": "uuid"}, True),  # Python reads it more widely
-        ("draft-04", {"format": "json-pointer"}, True),  # an annotation there
-        ("2020-12", {"items": {"pattern": "^[a-z]+"}}, False),
-        ("2020-12", {"items": {"pattern": "^[a-z]+$"}}, True),
-        ("2020-12", {"unevaluatedItems": False}, True),
-    ],
-)
-def test_readings_are_looked_at_where_they_may_differ(draft: str, schema: Any, expected: bool) -> None:
-    dialect = "http://json-schema.org" if draft == "draft-04" else "https://json-schema.org/draft"
-    documents = Documents({"$schema": f"{dialect}/{draft}/schema", **schema}, None)
-    assert solver_of(documents).may_be_wider((documents.root.number,)) is expected
-
-
 SEVEN = [f"k{i}" for i in range(7)]
 DRAFT = "https://json-schema.org/draft/2019-09/schema"
 
