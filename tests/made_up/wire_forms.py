@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from grammars.values.format import Option, ToolCallFormat
 from grammars.values.spelling import Spelling
 from grammars.values.tool import Call, Tool
+from tests.made_up.schemas import closed
 
 __all__ = ["FORMS", "MARKERS", "TOOLS", "calls", "form"]
 
@@ -127,12 +128,10 @@ WEATHER = Tool(
             "days": {"type": "integer", "minimum": 0, "maximum": 99},
             "exact": {"type": "boolean"},
             "limit": {"type": ["number", "null"]},
-            "opts": {
-                "type": "object",
-                "properties": {"tags": {"type": "array", "items": {"type": "string"}}, "unit": {"enum": ["C", "F"]}},
-                "required": ["tags"],
-                "additionalProperties": False,
-            },
+            "opts": closed(
+                {"tags": {"type": "array", "items": {"type": "string"}}, "unit": {"enum": ["C", "F"]}},
+                optional=["unit"],
+            ),
             "when": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"},
         },
         "required": ["city", "exact"],

@@ -13,6 +13,7 @@ from grammars.json_schema.build import build
 from grammars.tree.render import render
 from guided.engine.engine import compile_grammar
 from special_tokens.errors import SchemaError
+from tests.made_up.schemas import having
 
 BYTES = llguidance.LLTokenizer("byte")
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
@@ -117,19 +118,16 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
         },
         [{"y": "a"}, {"x": {"y": "a"}}, {"x": {"x": {}}}, {"x": 1}, {"y": 1}, {}],
     ),
+    "references to true and false": (
+        having({"a": {"$ref": "#/$defs/t"}, "b": {"$ref": "#/$defs/f"}}, optional=["b"])
+        | {"$defs": {"t": True, "f": False}, "not": {"required": ["c"]}},
+        [{"a": 1}, {"a": 1, "b": 1}, {}, {"a": 1, "c": 2}],
+    ),
     "keys in two orders, each leading back": (
         {
             "definitions": {
-                "one": {
-                    "type": "object",
-                    "properties": {"a": {"enum": [1]}, "b": {"$ref": "#/definitions/any"}},
-                    "required": ["a"],
-                },
-                "two": {
-                    "type": "object",
-                    "properties": {"b": {"$ref": "#/definitions/any"}, "a": {"enum": [2]}},
-                    "required": ["a"],
-                },
+                "one": having({"a": {"enum": [1]}, "b": {"$ref": "#/definitions/any"}}, optional=["b"]),
+                "two": having({"b": {"$ref": "#/definitions/any"}, "a": {"enum": [2]}}, optional=["b"]),
                 "any": {"oneOf": [{"$ref": "#/definitions/one"}, {"$ref": "#/definitions/two"}]},
             },
             "$ref": "#/definitions/any",

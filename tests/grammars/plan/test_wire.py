@@ -23,6 +23,7 @@ from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownVersion, WireError
 from tests.judges.plans import END, accepts, plan_of, whole_repr
+from tests.made_up.schemas import closed
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,12 +44,10 @@ TOOLS = [
     },
     {"type": "custom", "name": "run", "format": {"type": "grammar", "syntax": "regex", "definition": "[a-z]+"}},
 ]
-SCHEMA = {
-    "type": "object",
-    "properties": {"n": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, "big": {"const": 10**30}},
-    "required": ["n"],
-    "additionalProperties": False,
-}
+SCHEMA = closed(
+    {"n": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, "big": {"const": 10**30}},
+    optional=["big"],
+)
 PLANS: dict[str, dict[str, Any]] = {
     "nothing": {},
     "schema with watchers": {"response_format": SCHEMA, "max_tokens": 99},

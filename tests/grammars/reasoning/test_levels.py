@@ -74,6 +74,7 @@ def test_R1_native_levels_are_budgets(engine: Engine, level: str):
     plan = plan_of(engine, reasoning_effort=level)
     budget = NATIVE_BUDGETS[level]
     assert [b.max_tokens for b in plan.budgets] == ([] if budget in (0, None) else [budget])
+    assert not plan_of(engine, reasoning_effort=level, max_tokens=1 + (budget or 0)).notes
 
 
 # -- R2 to R5: the levels
@@ -317,7 +318,7 @@ def finish(state: GuidanceState, engine: Engine, level: str) -> None:
     assert state.is_stopped
 
 
-# -- R9, R10: models without markers
+# -- R9: models without markers; R10 is the style "text" of the matrix
 
 
 def test_R9_without_markers_the_answer_is_still_constrained(plain_engine: Engine):
@@ -329,16 +330,6 @@ def test_R9_without_markers_the_answer_is_still_constrained(plain_engine: Engine
     assert accepts(plan, plain_engine, "a" + END)
     assert not accepts(plan, plain_engine, "c" + END)
     assert "<[0]>" not in plan.lark
-
-
-@pytest.mark.parametrize("preset", ["native", "structured"])
-def test_R10_markers_as_text_where_the_family_opts_in(plain_engine: Engine, preset: str):
-    plan = plan_of(plain_engine, FORMAT, reasoning_effort="low", reasoning_preset=preset, response_format=Choice(["a"]))
-    assert plan.reasoning.applied
-    assert plan.reasoning.start == ("<think>",)
-    assert accepts(plan, plain_engine, "<think>\nHm. </thin> x\n</think>\n\na" + END)
-    assert not accepts(plan, plain_engine, "a" + END)
-    assert not accepts(plan, plain_engine, "<think>\n</think>\n\n</think>\n\na" + END)
 
 
 # -- R11, R12: the prompt and the template's switch

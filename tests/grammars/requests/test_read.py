@@ -440,6 +440,7 @@ def test_limits_stops_and_sampling_are_handed_on():
         ({"short_budget": True}, "short_budget: True is unknown; expected cut or error"),
         ({"reasoning_preset": "x"}, "reasoning_preset: unknown preset 'x'; expected native or structured"),
         ({"tools": TOOLS, "functions": []}, "functions: tools are there as well"),
+        ({"functions": 5}, "functions: not a list; expected a list"),
         ({"tools": TOOLS, "tool_choice": "f", "function_call": "f"}, "function_call: tool_choice is there as well"),
         ({"tool_choice": "required"}, "tool_choice: 'required' without tools"),
     ],
@@ -453,6 +454,7 @@ def test_keys_that_change_nothing_are_listed():
     neutral = {key: values[0] for key, values in UNSUPPORTED.items() if values}
     assert set(read_request(neutral | dict.fromkeys(HARMLESS, "x")).parts.ignored) == {*neutral, *HARMLESS}
     assert read_request({"who_knows": 1}, ignore_unknown=True).parts.ignored == ("who_knows",)
+    assert read_request({"chat_template_kwargs": {"enable_thinking": None}}).parts.thinking is None
     assert read_request(dict.fromkeys((*UNSUPPORTED, *GUIDANCE, *SAMPLING), None)).parts.ignored == ()
 
 

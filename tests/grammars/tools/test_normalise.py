@@ -25,12 +25,12 @@ from guided.output.parser import OutputParser
 from special_tokens.errors import GrammarError, ToolError
 from tests.cases import costly
 from tests.judges.plans import END, FORMAT, accepts, plan_of, write_to_the_end
+from tests.made_up.schemas import having
 
-PARAMETERS = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "unit": {"enum": ["C", "F"]}, "days": {"type": "integer", "minimum": 1}},
-    "required": ["city"],
-}
+PARAMETERS = having(
+    {"city": {"type": "string"}, "unit": {"enum": ["C", "F"]}, "days": {"type": "integer", "minimum": 1}},
+    optional=["unit", "days"],
+)
 
 
 class Weather(BaseModel):

@@ -9,6 +9,7 @@ import pytest
 import grammars.json_schema.document.documents as documents_module
 from grammars.json_schema.build import DEFAULT_SPELLING, build
 from special_tokens.errors import RequestError, SchemaError
+from tests.made_up.schemas import having
 
 _SEVEN = "http://json-schema.org/draft-07/schema#"
 _LOST = {"type": "string", "pattern": "^(a|b)\\1$"}  # a back-reference: relaxed where it stands
@@ -83,8 +84,7 @@ _IMPOSSIBLE: list[dict[str, Any]] = [
             "/$defs/n",
         ),
         (
-            {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": False}, "required": ["b"]}},
-             "required": ["a"]},
+            having({"a": {"type": "object", "properties": {"b": False}, "required": ["b"]}}),
             "/properties/a",
         ),
         ({"allOf": [{"type": "string"}, {"type": "integer"}]}, ""),

@@ -36,6 +36,13 @@ def _verdicts(schema: Any, value: Any) -> list[bool | None]:
 # -- OpenAPI's nullable
 
 
+@pytest.mark.parametrize("siblings", [{"type": ["string", "integer"]}, {"type": "string", "enum": ["a", "b"]}])
+def test_null_joins_the_types_and_an_enum_and_a_constant_leaves_one_value(judge: Judge, siblings: Any) -> None:
+    for constant, accepted in (({}, [True, True, True]), ({"const": "a"}, [False, True, False])):
+        found = judge.compiled({**constant, "nullable": True, **siblings})
+        assert [found.accepts(json.dumps(value)) for value in (None, "a", "b")] == accepted
+
+
 @pytest.mark.parametrize("word", ["anyOf", "oneOf", "allOf"])
 @pytest.mark.parametrize("siblings", [{}, {"type": "array"}, {"enum": [[[1], [1]], 1]}])
 def test_what_is_nullable_is_named_where_it_stands(judge: Judge, word: str, siblings: dict[str, Any]) -> None:
@@ -78,6 +85,23 @@ def test_a_resource_is_read_by_its_own_dialect(judge: Judge, around: Any, name: 
                 verdicts = set(_verdicts(schema, {"a": value}))
                 if verdicts in ({True}, {False}):
                     assert found.accepts(json.dumps({"a": value})) == verdicts.pop(), (schema, value)
+
+
+_NEXT_TO_A_REFERENCE: dict[str, Any] = {"$schema": _FOUR, "$ref": "#/definitions/any", "type": "object"}
+
+
+@pytest.mark.parametrize("more", [{}, {"$id": "https://example.com/root"}, {"title": "t", "$anchor": "here"}])
+@pytest.mark.parametrize(
+    "part", [_NEXT_TO_A_REFERENCE, {"items": _NEXT_TO_A_REFERENCE, "type": "array", "minItems": 1}]
+)
+def test_what_stands_next_to_a_reference_counts(judge: Judge, part: dict[str, Any], more: dict[str, Any]) -> None:
+    """In a schema with identifiers as in one without, since ``$schema`` without ``$id`` begins no resource."""
+    definitions = {"any": {"description": "whatever"}, "part": part}
+    schema = {"definitions": definitions, "properties": {"a": {"$ref": "#/definitions/part"}}, "required": ["a"]} | more
+    for value, is_valid in ("x", False), ({}, True):
+        instance = {"a": [value] if "items" in part else value}
+        assert (set(_verdicts(schema, instance)) == {True}) is is_valid
+        assert judge.compiled(schema).accepts(json.dumps(instance)) is is_valid
 
 
 @pytest.mark.parametrize("stray", [_2019, _2020])

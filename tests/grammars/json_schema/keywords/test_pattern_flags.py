@@ -100,7 +100,8 @@ def test_what_one_reader_knows_is_relaxed(pattern: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(?<n>a)(?<n>b)", "(?P<n>a)|(?P<n>b)", "(?i", "(?~a)", "(?)", "(?-)", "a**", "(?i:a"]
+    "pattern",
+    ["(?<n>a)(?<n>b)", "(?P<n>a)|(?P<n>b)", "(?i", "(?~a)", "(?)", "(?-)", "a**", "(?i:a", "(a", "a)", "[a", "a{2,1}"],
 )
 def test_what_no_one_reads_is_no_pattern(pattern: str) -> None:
     with pytest.raises(InvalidPattern):

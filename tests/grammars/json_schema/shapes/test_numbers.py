@@ -262,8 +262,12 @@ def test_integers_cut_short_between_far_bounds_are_reported(judge: Judge) -> Non
 
 
 def test_integers_that_are_all_excluded_are_called_impossible(judge: Judge) -> None:
-    with pytest.raises(SchemaError, match="no value satisfies"):
-        judge.compiled({"type": "integer", "exclusiveMaximum": 3, "not": {"exclusiveMaximum": 10, "multipleOf": 0.5}})
+    for schema in (
+        {"exclusiveMaximum": 3, "not": {"exclusiveMaximum": 10, "multipleOf": 0.5}},
+        {"multipleOf": 3, "not": {"multipleOf": 0.25}},
+    ):
+        with pytest.raises(SchemaError, match="no value satisfies"):
+            judge.compiled({"type": "integer", **schema})
 
 
 @pytest.mark.parametrize("seed", range(8))

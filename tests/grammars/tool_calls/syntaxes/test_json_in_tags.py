@@ -10,16 +10,15 @@ from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 from special_tokens.errors import ModelError
 from tests.judges.tool_calls import calls_of, read, refused_at, section
+from tests.made_up.schemas import having
 from tests.made_up.wire_forms import FORMS
 
 FORM = FORMS["tags"]
 WEATHER = Tool(
     "get_weather",
-    parameters={
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "opts": {"type": "object"}},
-        "required": ["city"],
-    },
+    parameters=having(
+        {"city": {"type": "string"}, "days": {"type": "integer"}, "opts": {"type": "object"}}, optional=["days", "opts"]
+    ),
 )
 TIME = Tool("get_time")
 TOOLS = {tool.name: tool for tool in (WEATHER, TIME)}
