@@ -95,7 +95,7 @@ def _type_names(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def names_in(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a file imports (at its top, under ``TYPE_CHECKING``, inside functions), and the types that it defines."""
+    """Return what a file imports, at its top, under ``TYPE_CHECKING`` and inside functions, and its types."""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     return tuple(_imports(tree)), tuple(_type_names(tree))
 

@@ -17,7 +17,7 @@ from tests.judges.published_roles import UPSTREAM, Upstream
 def published(
     request: pytest.FixtureRequest, tokenizer_folder: Callable[[str], Path]
 ) -> tuple[Upstream, SpecialTokens]:
-    """What a publisher states, and the registry of the tokenizer with the ends of its generation config."""
+    """Return what a publisher states, and the registry of the tokenizer with the ends of its generation config."""
     upstream = request.param
     facts = tokens_of_folder(tokenizer_folder(upstream.folder)).facts
     return upstream, SpecialTokens(replace(facts, generation_eos=upstream.generation_eos))
