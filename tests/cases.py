@@ -11,10 +11,12 @@ import pytest
 from hypothesis import settings
 from packaging.version import Version
 
-__all__ = ["costly", "seeds", "since_transformers", "slow_where", "wait_until"]
+__all__ = ["costly", "many", "seeds", "since_transformers", "slow_where", "wait_until"]
 
 #: Hypothesis looks at a quarter of the examples of the profile: for tests that take long over each.
 costly = settings(max_examples=settings().max_examples // 4)
+#: For tests that take milliseconds over each: 200 examples, 2,000 in the slow profile.
+many = settings(max_examples=200 if settings().max_examples < 200 else 2_000)
 
 
 def seeds(number: int, *, default: int) -> list[Any]:

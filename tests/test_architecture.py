@@ -69,17 +69,35 @@ def modules(folders: Sequence[str] = PACKAGES) -> Mapping[str, Path]:
     }
 
 
-def imports_of(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
-    """The names that a file imports: at its top, under ``TYPE_CHECKING`` and inside functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def _imports(tree: ast.Module) -> Iterator[str]:
+    known = modules(EVERYTHING)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
+            assert node.level == 0, "relative import"
             module = node.module or ""
             for alias in node.names:
                 inner = f"{module}.{alias.name}"
                 yield inner if inner in known else module
+
+
+def _type_names(tree: ast.Module) -> Iterator[str]:
+    """The public classes of a module, wherever they are, and its type aliases."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id[:1].isupper() and not target.id.isupper():
+            yield target.id
+
+
+@cache
+def names_in(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what a file imports, at its top, under ``TYPE_CHECKING`` and inside functions, and its types."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    return tuple(_imports(tree)), tuple(_type_names(tree))
 
 
 @cache
@@ -87,7 +105,7 @@ def graph(folders: Sequence[str] = PACKAGES) -> Mapping[str, frozenset[str]]:
     """module -> the modules of ours that it imports."""
     known = modules(folders)
     return {
-        module: frozenset(name for name in imports_of(path, known) if name in known) - {module}
+        module: frozenset(name for name in names_in(path)[0] if name in known) - {module}
         for module, path in known.items()
     }
 
@@ -132,14 +150,14 @@ def room_of(module: str) -> str:
     return max(fitting, key=len)
 
 
-@pytest.mark.parametrize("module", modules())
-def test_every_module_imports_only_what_its_room_may(module: str) -> None:
-    room, package = room_of(module), module.split(".")[0]
-    for name in imports_of(modules()[module], modules()):
-        top = name.split(".")[0]
-        assert top in STDLIB or top == package or top in ALLOWED[room], f"{module} imports {name}"
-        if name in modules() and package == "guided" and room not in EDGE and module != "guided":
-            assert room_of(name) not in EDGE, f"the core module {module} imports {name}"
+def test_every_module_imports_only_what_its_room_may() -> None:
+    for module, path in modules().items():
+        room, package = room_of(module), module.split(".")[0]
+        for name in names_in(path)[0]:
+            top = name.split(".")[0]
+            assert top in STDLIB or top == package or top in ALLOWED[room], f"{module} imports {name}"
+            if name in modules() and package == "guided" and room not in EDGE and module != "guided":
+                assert room_of(name) not in EDGE, f"the core module {module} imports {name}"
 
 
 def test_there_are_no_circles_between_modules() -> None:
@@ -179,17 +197,6 @@ def test_a_package_file_holds_a_docstring_only(module: str) -> None:
     assert isinstance(body[0], ast.Expr)
 
 
-def _type_names(tree: ast.Module) -> Iterator[str]:
-    """The public classes of a module, wherever they are, and its type aliases."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            yield node.name
-    for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if isinstance(target, ast.Name) and target.id[:1].isupper() and not target.id.isupper():
-            yield target.id
-
-
 def test_no_public_type_name_exists_twice() -> None:
     """In tests and examples that nothing imports, names may repeat each other: they are types of a caller."""
     imported = set().union(*graph(EVERYTHING).values())
@@ -197,7 +204,7 @@ def test_no_public_type_name_exists_twice() -> None:
     local: dict[str, list[str]] = defaultdict(list)
     for module, path in modules(EVERYTHING).items():
         is_local = module.split(".")[0] in ("tests", "examples") and module not in imported
-        for name in _type_names(ast.parse(path.read_text(encoding="utf-8"))):
+        for name in names_in(path)[1]:
             if not name.startswith("_"):
                 (local if is_local else places)[name].append(module)
     assert not {name: found for name, found in places.items() if len(found) > 1}

@@ -18,8 +18,8 @@ from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 
 __all__ = [
-    "END", "FORMAT", "MAY_REASON", "PLAIN", "THINKING", "Walk", "accepts", "plan_of", "walk", "whole_repr",
-    "write_to_the_end",
+    "END", "FORMAT", "MAY_REASON", "PLAIN", "THINKING", "Walk", "accepts", "plan_of", "texts_written", "walk",
+    "whole_repr", "write_to_the_end",
 ]  # fmt: skip
 
 END = "<|im_end|>"
@@ -86,6 +86,26 @@ def accepts(plan: Plan, engine: Engine, tokens: Sequence[int] | str, entry: str 
     return walk(plan, engine, tokens, entry).is_whole
 
 
+def texts_written(plan: Plan, engine: Engine, alphabet: str, longest: int, entry: str = "fresh") -> set[str]:
+    """All texts of at most ``longest`` of the letters that may be written under the masks, byte by byte, as a whole."""
+    found = set()
+    todo = [("", GuidanceState(plan, engine, entry=entry))]
+    while todo:
+        text, state = todo.pop()
+        if state.is_accepting:
+            found.add(text)
+        for char in alphabet if len(text) < longest else "":
+            after = state.fork()
+            for byte in char.encode():
+                (token,) = engine.tokens_within(bytes((byte,)))
+                if not is_allowed(after.mask(), token):
+                    break
+                after.commit([token])
+            else:
+                todo.append((text + char, after))
+    return found
+
+
 def _text(engine: Engine, ids: Sequence[int]) -> bytes:
     return b"".join(engine.token_bytes(i) for i in ids)
 
@@ -108,8 +128,9 @@ def write_to_the_end(
     """
     state = GuidanceState(plan, engine, entry=entry)
     mask = allocate_bitmask(1, engine.vocab_size)
-    markers = engine.tokens.marker_ids
-    ends = plan.end_ids()
+    outwards = (b"}", b"]", b")", b'"', b";.")  # the outermost first: it is the shortest way out
+    bytes_out = ([i for byte in group for i in engine.tokens_within(bytes((byte,)))] for group in outwards)
+    ways_out = [sorted(group) for group in (plan.end_ids(), engine.tokens.marker_ids, *bytes_out)]
     texts = [engine.tokenize(text) if isinstance(text, str) else list(text) for text in closers]
     begins = [engine.tokenize(text) for text in openers]
     while not state.is_stopped and len(state.tokens) < most:
@@ -119,15 +140,11 @@ def write_to_the_end(
         late = len(state.tokens) >= wander
         if begins and not late and rng.random() < 0.1 and _closed_by(state, begins, rng):
             continue
-        ending = [i for i in ids if i in ends]
+        ending, *others = ([i for i in group if is_allowed(mask[0], i)] for group in ways_out)
         if late and ending:  # another call could follow, and another
             state.commit([rng.choice(ending)])
             continue
-        closing = ending or [i for i in ids if i in markers]
-        for first in (b"}", b"]", b")", b'"', b";."):  # the outermost first: it is the shortest way out
-            closing = closing or [
-                i for i in ids if engine.token_bytes(i) in (first[:1], first[1:]) and i not in markers
-            ]
+        closing = ending or next(filter(None, others), [])
         if late and rng.random() < 0.5 and _closed_by(state, texts, rng):
             continue
         if closing and (late or rng.random() < 0.25):

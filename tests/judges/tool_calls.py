@@ -18,6 +18,7 @@ from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 
 _sections: dict[tuple[int, ...], tuple[object, Node]] = {}  # by what they are made of, which stays as long
+_texts: dict[tuple[int, int], tuple[Node, str]] = {}  # by node and sentinel
 
 
 def section(engine: Engine, form: ToolCallFormat, tools: Sequence[Tool]) -> Node:
@@ -42,7 +43,10 @@ def refused_at(engine: Engine, node: Node, text: str, *, complete: bool = True) 
     a text that may not end counts as refused at its length.
     """
     sentinel = engine.vocab_size
-    matcher = engine.compile(render(seq(node, token(sentinel))).engine_text()).deep_copy()
+    key = (id(node), sentinel)
+    if key not in _texts:
+        _texts[key] = (node, render(seq(node, token(sentinel))).engine_text())
+    matcher = engine.compile(_texts[key][1]).deep_copy()
     at = 0
     for token_id in engine.tokenize(text):
         if not _is_set(matcher.compute_bitmask(), token_id):

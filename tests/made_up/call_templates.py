@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-from tests.made_up.templates import turns
+from tests.made_up.templates import each, listed, turns
 
-__all__ = ["ALONE", "COUNTED", "DELIMITED", "EMPTY", "JSON_VALUES", "NUMBERED", "RENAMED", "SPELLED", "TYPED", "each"]
-
-_EACH = "{% for c in m.tool_calls or [] %}BODY{% endfor %}"
-_NAME, _JSON = "{{ c.function.name }}", "{{ c.function.arguments | tojson }}"
-
-
-def each(body: str) -> str:
-    """A template that writes ``body`` for every call ``c``; NAME and JSON in it are the call's."""
-    return turns(_EACH.replace("BODY", body.replace("NAME", _NAME).replace("JSON", _JSON)))
-
-
-def listed(begin: str, body: str, between: str, end: str) -> str:
-    """A template with one wrapper around all calls."""
-    inside = body.replace("NAME", _NAME).replace("JSON", _JSON)
-    return turns(
-        "{% if m.tool_calls %}" + begin + "{% for c in m.tool_calls %}" + inside
-        + "{{ '" + between + "' if not loop.last }}{% endfor %}" + end + "{% endif %}"
-    )  # fmt: skip
-
+__all__ = ["ALONE", "COUNTED", "DELIMITED", "EMPTY", "JSON_VALUES", "NUMBERED", "RENAMED", "SPELLED", "TYPED"]
 
 #: Calls that carry their number somewhere, or whose objects stand inside another one.
 NUMBERED: dict[str, str] = {
@@ -52,7 +34,7 @@ COUNTED: dict[str, tuple[str, str]] = {
     "how many there are": (
         turns(
             '{% if m.tool_calls %}<calls n="{{ m.tool_calls | length }}">{% for c in m.tool_calls %}'
-            f"<c>{_NAME} {_JSON}</c>{{% endfor %}}</calls>{{% endif %}}"
+            "<c>{{ c.function.name }} {{ c.function.arguments | tojson }}</c>{% endfor %}</calls>{% endif %}"
         ),
         'the format writes .*n="1".*the template .*n="',
     ),
@@ -76,18 +58,22 @@ ALONE: dict[str, str] = {
     "addressed messages": (
         "{% for m in messages %}{% if m.role == 'assistant' %}{% if m.content %}<|from|>assistant<|say|>"
         "{{ m.content }}<|over|>{% endif %}{% for c in m.tool_calls or [] %}<|from|>assistant for "
-        f"{_NAME}<|say|>{_JSON}<|over|>{{% endfor %}}"
+        "{{ c.function.name }}<|say|>{{ c.function.arguments | tojson }}<|over|>{% endfor %}"
         "{% else %}<|from|>{{ m.role }}<|say|>{{ m.content }}<|over|>{% endif %}{% endfor %}"
         "{% if add_generation_prompt %}<|from|>assistant{% endif %}"
     ),
 }
 
+_CHANGED = "is written differently|in a form that is not recognised"
+_OTHERWISE = "a second call in a form that is not recognised|cross-check failed"
+
 #: Names are written as other names than were given.
-RENAMED: dict[str, str] = {
-    "lines for underscores": each('<do>{"fn": "{{ c.function.name | replace("_", "-") }}", "kwargs": JSON}</do>'),
-    "underscores for dots": each(
-        "<do>{{ c.function.name | replace('.', '_') }}({{ c.function.arguments | tojson }})</do>"
+RENAMED: dict[str, tuple[str, str]] = {
+    "lines for underscores": (
+        each('<do>{"fn": "{{ c.function.name | replace("_", "-") }}", "kwargs": JSON}</do>'),
+        _CHANGED,
     ),
+    "underscores for dots": (each("<do>{{ c.function.name | replace('.', '_') }}(JSON)</do>"), _CHANGED),
 }
 
 #: JSON in another spelling than the usual one.
@@ -164,17 +150,22 @@ TYPED: dict[str, str] = {
 }  # fmt: skip
 
 #: A call without arguments is written in a way of its own, which no format has.
-EMPTY: dict[str, str] = {
-    "no member for arguments": each(
-        '<do>{"fn": "NAME"{% if c.function.arguments %}, "kwargs": JSON{% endif %}{{ "}" }}</do>'
+EMPTY: dict[str, tuple[str, str]] = {
+    "no member for arguments": (
+        each('<do>{"fn": "NAME"{% if c.function.arguments %}, "kwargs": JSON{% endif %}{{ "}" }}</do>'),
+        _OTHERWISE,
     ),
-    "a tag that closes itself": each(
-        '{% if c.function.arguments %}<do fn="NAME">{% for k, v in c.function.arguments.items() %}<{{ k }}>'
-        "{{ v if v is string else v | tojson }}</{{ k }}>{% endfor %}</do>{% else %}"
-        '<do fn="NAME"/>{% endif %}\n'
+    "a tag that closes itself": (
+        each(
+            '{% if c.function.arguments %}<do fn="NAME">{% for k, v in c.function.arguments.items() %}<{{ k }}>'
+            "{{ v if v is string else v | tojson }}</{{ k }}>{% endfor %}</do>{% else %}"
+            '<do fn="NAME"/>{% endif %}\n'
+        ),
+        _OTHERWISE,
     ),
-    "a name alone": listed(
-        "<<all>>", "<<one>>NAME{% if c.function.arguments %} with JSON{% endif %}<</one>>", "\\n", "<</all>>"
+    "a name alone": (
+        listed("<<all>>", "<<one>>NAME{% if c.function.arguments %} with JSON{% endif %}<</one>>", "\\n", "<</all>>"),
+        _OTHERWISE,
     ),
 }
 

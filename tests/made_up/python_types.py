@@ -111,6 +111,15 @@ class WordAndNumber(NamedTuple):
     value: int
 
 
+class Clash(pydantic.BaseModel):
+    a: int = Field(alias="x")
+    b: int = Field(alias="x")
+
+
+class Endless(pydantic.BaseModel):
+    more: Endless
+
+
 class Base64Model(pydantic.BaseModel):
     data: bytes
     model_config = pydantic.ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
@@ -165,10 +174,7 @@ TYPES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "Decimal between": (Annotated[Dec, Field(ge=Dec("-1.5"), le=Dec("2.75"))], st.decimals(-1, 2, places=4)),
     "Decimal multiple": (Annotated[Dec, Field(multiple_of=Dec("0.05"))], ints.map(lambda i: i % 10**9 * Dec("0.05"))),
     "UUID": (uuid.UUID, st.uuids()),
-    "UUID1": (pydantic.UUID1, st.uuids(version=1)),
-    "UUID3": (pydantic.UUID3, st.uuids(version=3)),
-    "UUID4": (pydantic.UUID4, st.uuids(version=4)),
-    "UUID5": (pydantic.UUID5, st.uuids(version=5)),
+    **{f"UUID{n}": (getattr(pydantic, f"UUID{n}"), st.uuids(version=n)) for n in (1, 3, 4, 5)},
     "date": (D, st.dates()),
     "date between": (
         Annotated[D, Field(gt=D(1999, 12, 31), le=D(2024, 2, 29))],

@@ -67,6 +67,12 @@ SWITCHES = {name: (thinking(_BLOCK, row[0]), *row[1:]) for name, row in SWITCHES
 _LINE = "{% if reasoning_effort %}((system))effort {{ reasoning_effort }}((/)){% endif %}"
 _NAME = "one word closes, the others change a line further up"
 SWITCHES[_NAME] = (_LINE + SWITCHES[_NAME][0], *SWITCHES[_NAME][1:])
+for _argument in ("go_on", "resume_thinking_turn"):
+    SWITCHES[f"an argument that takes the prompt away: {_argument}"] = (
+        thinking(_BLOCK, '<muse kind="long">\n').replace("_prompt %}", f"_prompt and not {_argument} %}}"),
+        None,
+        True,
+    )
 
 _ATTRIBUTE = '{% if m.reasoning_content %}<muse depth="3">{{ m.reasoning_content }}</muse>{% endif %}'
 #: name -> template whose prompt opens the block with an attribute, and the pattern of that opening
@@ -97,8 +103,8 @@ UNTELLABLE: dict[str, tuple[str, str]] = {
 }
 
 _CALLS = '\n<act>{"tool": "{{ c.function.name }}", "input": {{ c.function.arguments | tojson }}}</act>'
-#: name -> template that frames its answers, the frame in front of calls too, and what ends the turn
-ANSWERS: dict[str, tuple[str, tuple[str, str, str, str], tuple[str, ...]]] = {
+#: name -> template that frames its answers, the frame (in front of calls too), what ends the turn, and after calls
+ANSWERS: dict[str, tuple[str, tuple[str, str, str, str], tuple[str, ...], tuple[str, ...]]] = {
     "the call has a key in front of the name": (
         "{% for m in messages %}<|open|>{{ m.role }}<|go|>{% if m.role == 'assistant' %}{% if m.content %}<say>\n"
         "{{ m.content }}\n</say>{% endif %}{% for c in m.tool_calls or [] %}" + _CALLS + "{% endfor %}"
@@ -106,6 +112,7 @@ ANSWERS: dict[str, tuple[str, tuple[str, str, str, str], tuple[str, ...]]] = {
         "{% if add_generation_prompt %}<|open|>assistant<|go|>{% endif %}",
         ("<say>\n", "\n</say>", "<say>\n", "\n</say>"),
         ("<|close|>",),
+        (),
     ),
     "a header that nothing closes": (
         "{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' %}{% if m.content %}<|text|>"
@@ -115,6 +122,7 @@ ANSWERS: dict[str, tuple[str, tuple[str, str, str, str], tuple[str, ...]]] = {
         "{% if add_generation_prompt %}<|assistant|>{% endif %}",
         ("<|text|>", "<|/text|>", "<|text|>", "<|/text|>"),
         ("<|eot|>",),
+        (),
     ),
     "a header that nothing closes, and the prompt opens the text": (
         "{% for m in messages %}<|{{ m.role }}|>{% if m.role == 'assistant' %}<|text|>{{ m.content }}<|/text|>"
@@ -122,6 +130,7 @@ ANSWERS: dict[str, tuple[str, tuple[str, str, str, str], tuple[str, ...]]] = {
         "{% if add_generation_prompt %}<|assistant|><|text|>{% endif %}",
         ("", "<|/text|>", "", ""),
         ("<|eot|>",),
+        (),
     ),
     "each part of a turn ends, and then the turn": (
         "{% for m in messages %}{% if m.role == 'assistant' %}"
@@ -131,5 +140,48 @@ ANSWERS: dict[str, tuple[str, tuple[str, str, str, str], tuple[str, ...]]] = {
         "{% if add_generation_prompt %}<|by|>assistant{% endif %}",
         ("<|as|>reply<|is|>", "<|part|>", "", ""),
         ("<|turn|>",),
+        (),
+    ),
+    "the prompt opens the answer's frame": (
+        "{% for m in messages %}<|TURN_START|><|{{ m.role }}|>{% if m.role == 'assistant' %}<|SAY_START|>{% endif %}"
+        "{{ m.content }}{% for c in m.tool_calls or [] %}<do>{{ c.function.name }}:{{ c.function.arguments | tojson }}"
+        "</do>{% endfor %}{% if m.role == 'assistant' %}<|SAY_END|>{% endif %}<|TURN_END|>{% endfor %}"
+        "{% if add_generation_prompt %}<|TURN_START|><|assistant|><|SAY_START|>{% endif %}",
+        ("", "<|SAY_END|>", "", ""),
+        ("<|TURN_END|>",),
+        (),
+    ),
+    "calls end by a marker of their own": (
+        "{% for m in messages %}<|start|>{{ m.role }}{% if m.tool_calls %}<|calls|>{% for c in m.tool_calls %}"
+        "<|call|>{{ c.function.name }}<|with|>{{ c.function.arguments | tojson }}<|/call|>{% endfor %}<|wait|>"
+        "{% else %}<|text|>{{ m.content }}<|end|>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant{% endif %}",
+        ("<|text|>", "", "", ""),
+        ("<|end|>",),
+        ("<|wait|>",),
+    ),
+    "tags made of several tokens": (
+        "{% for m in messages %}<|open|>message {{ m.role }}<|sep|>{% if m.role == 'assistant' %}<|open|>say<|sep|>"
+        "{{ m.content }}<|close|>say<|sep|>{% for c in m.tool_calls or [] %}<|open|>call {{ c.function.name }}<|sep|>"
+        "{{ c.function.arguments | tojson }}<|close|>call<|sep|>{% endfor %}{% else %}{{ m.content }}{% endif %}"
+        "<|close|>message<|sep|><|over|>{% endfor %}"
+        "{% if add_generation_prompt %}<|open|>message assistant<|sep|>{% endif %}",
+        (
+            "<|open|>say<|sep|>",
+            "<|close|>say<|sep|><|close|>message<|sep|>",
+            "<|open|>say<|sep|>",
+            "<|close|>say<|sep|>",
+        ),
+        ("<|over|>",),
+        (),
+    ),
+    "an argument that changes the header": (
+        "{% for m in messages %}<|role|>{{ m.role }}{% if loud %} loud{% endif %}<|/role|>{{ m.content }}"
+        "{% for c in m.tool_calls or [] %}<do>{{ c.function.name }}:{{ c.function.arguments | tojson }}</do>"
+        "{% endfor %}<|done|>{% endfor %}{% if add_generation_prompt %}<|role|>assistant{% if loud %} loud{% endif %}"
+        "<|/role|>{% endif %}",
+        ("", "", "", ""),
+        ("<|done|>",),
+        (),
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["BROKEN", "FRAMES", "READABLE", "REASONING", "SILENT", "UNREADABLE"]
+__all__ = ["BROKEN", "NO_TOOLS", "READABLE", "REASONING", "UNREADABLE", "each", "listed", "thinking", "turns"]
 
 _TURNS = (
     "{% for m in messages %}{% if m.role == 'assistant' %}[[assistant]]{{ m.content or '' }}CALLS[[end]]"
@@ -20,69 +20,57 @@ def turns(calls: str) -> str:
 
 
 _EACH = "{% for c in m.tool_calls or [] %}BODY{% endfor %}"
+_NAME, _JSON = "{{ c.function.name }}", "{{ c.function.arguments | tojson }}"
+
+
+def each(body: str) -> str:
+    """A template that writes ``body`` for every call ``c``; NAME and JSON in it are the call's."""
+    return turns(_EACH.replace("BODY", body.replace("NAME", _NAME).replace("JSON", _JSON)))
+
+
+def listed(begin: str, body: str, between: str, end: str) -> str:
+    """A template with one wrapper around all calls."""
+    inside = body.replace("NAME", _NAME).replace("JSON", _JSON)
+    return turns(
+        "{% if m.tool_calls %}" + begin + "{% for c in m.tool_calls %}" + inside
+        + "{{ '" + between + "' if not loop.last }}{% endfor %}" + end + "{% endif %}"
+    )  # fmt: skip
+
 
 #: name -> template whose calls can be read off its renderings
 READABLE: dict[str, str] = {
-    "other keys": turns(
-        _EACH.replace("BODY", '<do>{"fn": "{{ c.function.name }}", "kwargs": {{ c.function.arguments | tojson }}}</do>')
-    ),
-    "reversed order": turns(
-        _EACH.replace(
-            "BODY", '\n<use>{"input": {{ c.function.arguments | tojson }}, "tool": "{{ c.function.name }}"}</use>'
-        )
-    ),
-    "unicode markers": turns(
-        _EACH.replace("BODY", '⟦呼⟧{"name": "{{ c.function.name }}", "args": {{ c.function.arguments | tojson }}}⟦終⟧')
-    ),
+    "other keys": each('<do>{"fn": "NAME", "kwargs": JSON}</do>'),
+    "reversed order": each('\n<use>{"input": JSON, "tool": "NAME"}</use>'),
+    "unicode markers": each('⟦呼⟧{"name": "NAME", "args": JSON}⟦終⟧'),
     "the client's own objects": turns("{% if m.tool_calls %}<<calls>>{{ m.tool_calls | tojson }}<</calls>>{% endif %}"),
-    "a separator of its own": turns(
-        "{% for c in m.tool_calls or [] %}{{ '~~' if loop.first else ';;' }}"
-        "{{ c.function.name }}::{{ c.function.arguments | tojson }}{{ '~~' if loop.last }}{% endfor %}"
+    "a separator of its own": each("{{ '~~' if loop.first else ';;' }}NAME::JSON{{ '~~' if loop.last }}"),
+    "attributes": each(
+        '<call fn="NAME">{% for k, v in c.function.arguments.items() %}'
+        "<arg {{ k }}>{{ v if v is string else v | tojson }}</arg>{% endfor %}</call>\n"
     ),
-    "attributes": turns(
-        _EACH.replace(
-            "BODY",
-            '<call fn="{{ c.function.name }}">{% for k, v in c.function.arguments.items() %}'
-            "<arg {{ k }}>{{ v if v is string else v | tojson }}</arg>{% endfor %}</call>\n",
-        )
-    ),
-    "a type in the tag": turns(
-        _EACH.replace(
-            "BODY",
-            "<c:{{ c.function.name }}>{% for k, v in c.function.arguments.items() %}"
-            "<p k='{{ k }}' t='{{ 'text' if v is string else 'json' }}'>{{ v if v is string else v | tojson }}</p>"
-            "{% endfor %}</c>",
-        )
+    "a type in the tag": each(
+        "<c:NAME>{% for k, v in c.function.arguments.items() %}"
+        "<p k='{{ k }}' t='{{ 'text' if v is string else 'json' }}'>{{ v if v is string else v | tojson }}</p>"
+        "{% endfor %}</c>"
     ),
     "one call only": turns(
         "{% if m.tool_calls %}{% set c = m.tool_calls[0] %}<one>{{ c.function.name }} "
         "{{ c.function.arguments | tojson }}</one>{% endif %}"
     ),
-    "python with a prefix": turns(
-        "{% if m.tool_calls %}```run\n{% for c in m.tool_calls %}api.{{ c.function.name }}("
-        "{% for k, v in c.function.arguments.items() %}{{ k }}={{ v | tojson }}{{ ', ' if not loop.last }}{% endfor %})"
-        "\n{% endfor %}```{% endif %}"
+    "python with a prefix": listed(
+        "```run\n",
+        "api.NAME({% for k, v in c.function.arguments.items() %}{{ k }}={{ v | tojson }}{{ ', ' if not loop.last }}"
+        "{% endfor %})\n",
+        "",
+        "```",
     ),
-    "a number a call": turns(
-        "{% for c in m.tool_calls or [] %}<call id='{{ loop.index }}'>{{ c.function.name }}|"
-        "{{ c.function.arguments | tojson }}</call>{% endfor %}"
+    "a number a call": each("<call id='{{ loop.index }}'>NAME|JSON</call>"),
+    "arguments as text": each("<t>NAME\n{{ '' ~ c.function.arguments + '' }}</t>"),
+    "tags by the names of tool and argument": each(
+        "<use><NAME>\n{% for k, v in c.function.arguments.items() %}"
+        "<{{ k }}>{{ v if v is string else v | tojson }}</{{ k }}>\n{% endfor %}</NAME></use>"
     ),
-    "arguments as text": turns(
-        _EACH.replace("BODY", "<t>{{ c.function.name }}\n{{ '' ~ c.function.arguments | trim }}</t>")
-    ).replace("| trim", "+ ''"),
-    "tags by the names of tool and argument": turns(
-        _EACH.replace(
-            "BODY",
-            "<use><{{ c.function.name }}>\n{% for k, v in c.function.arguments.items() %}"
-            "<{{ k }}>{{ v if v is string else v | tojson }}</{{ k }}>\n{% endfor %}</{{ c.function.name }}></use>",
-        )
-    ),
-    "a name that is written twice": turns(
-        _EACH.replace(
-            "BODY",
-            "<to {{ c.function.name }}><call:{{ c.function.name }}>{{ c.function.arguments | tojson }}</call></to>",
-        )
-    ),
+    "a name that is written twice": each("<to NAME><call:NAME>JSON</call></to>"),
     "nested values in tags of their own": turns(
         "{% macro out(v) %}{% if v is mapping %}{% for k, x in v.items() %}<{{ k }}>{{ out(x) }}</{{ k }}>"
         "{% endfor %}"
@@ -116,65 +104,32 @@ READABLE: dict[str, str] = {
     ),
 }
 
+#: A template that renders messages but no tools.
+NO_TOOLS = _TURNS.replace("CALLS", "")
+
 #: name -> template whose calls are not what any syntax writes, and why
 UNREADABLE: dict[str, tuple[str, str]] = {
     "a value ends with its line": (
-        turns(
-            _EACH.replace(
-                "BODY",
-                "\n<call> {{ c.function.name }}\n{% for k, v in c.function.arguments.items() %}  {{ k }}: "
-                "{{ v if v is string else v | tojson }}\n{% endfor %}",
-            )
+        each(
+            "\n<call> NAME\n{% for k, v in c.function.arguments.items() %}  {{ k }}: "
+            "{{ v if v is string else v | tojson }}\n{% endfor %}"
         ),
         "only white space ends a value",
     ),
     "arguments as Python prints them": (
-        turns(_EACH.replace("BODY", "<f {{ c.function.name }} {{ c.function.arguments }}>")),
+        each("<f NAME {{ c.function.arguments }}>"),
         "never writes tool calls|not recognised|cross-check failed",
     ),
     "keys without values": (
-        turns(_EACH.replace("BODY", "<f {{ c.function.name }} {{ c.function.arguments | list }}>")),
-        "in a form that is not recognised",
+        each("<f NAME {{ c.function.arguments | list }}>"),
+        r"writes tool calls in a form that is not recognised: .*<f tool_qa8 \['karg0', 'karg1'\]>",
     ),
-}
-
-#: name -> template, and what its format must say of the answer's frame and of the ends: start, end, ends, after calls
-FRAMES: dict[str, tuple[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]]] = {
-    "the prompt opens the answer's frame": (
-        "{% for m in messages %}<|TURN_START|><|{{ m.role }}|>{% if m.role == 'assistant' %}<|SAY_START|>{% endif %}"
-        "{{ m.content }}{% for c in m.tool_calls or [] %}<do>{{ c.function.name }}:{{ c.function.arguments | tojson }}"
-        "</do>{% endfor %}{% if m.role == 'assistant' %}<|SAY_END|>{% endif %}<|TURN_END|>{% endfor %}"
-        "{% if add_generation_prompt %}<|TURN_START|><|assistant|><|SAY_START|>{% endif %}",
-        ("", "<|SAY_END|>", ("<|TURN_END|>",), ()),
+    "no calls at all": (turns(""), "never writes tool calls"),
+    "no tools": (NO_TOOLS, "never writes tool calls"),
+    "calls refused": (
+        turns("{% if m.tool_calls %}{{ raise_exception('no calls') }}{% endif %}"),
+        "never writes tool calls: (TemplateError: )?no calls",
     ),
-    "calls end by a marker of their own": (
-        "{% for m in messages %}<|start|>{{ m.role }}{% if m.tool_calls %}<|calls|>{% for c in m.tool_calls %}"
-        "<|call|>{{ c.function.name }}<|with|>{{ c.function.arguments | tojson }}<|/call|>{% endfor %}<|wait|>"
-        "{% else %}<|text|>{{ m.content }}<|end|>{% endif %}{% endfor %}"
-        "{% if add_generation_prompt %}<|start|>assistant{% endif %}",
-        ("<|text|>", "", ("<|end|>",), ("<|wait|>",)),
-    ),
-    "tags made of several tokens": (
-        "{% for m in messages %}<|open|>message {{ m.role }}<|sep|>{% if m.role == 'assistant' %}<|open|>say<|sep|>"
-        "{{ m.content }}<|close|>say<|sep|>{% for c in m.tool_calls or [] %}<|open|>call {{ c.function.name }}<|sep|>"
-        "{{ c.function.arguments | tojson }}<|close|>call<|sep|>{% endfor %}{% else %}{{ m.content }}{% endif %}"
-        "<|close|>message<|sep|><|over|>{% endfor %}"
-        "{% if add_generation_prompt %}<|open|>message assistant<|sep|>{% endif %}",
-        ("<|open|>say<|sep|>", "<|close|>say<|sep|><|close|>message<|sep|>", ("<|over|>",), ()),
-    ),
-    "an argument that changes the header": (
-        "{% for m in messages %}<|role|>{{ m.role }}{% if loud %} loud{% endif %}<|/role|>{{ m.content }}"
-        "{% for c in m.tool_calls or [] %}<do>{{ c.function.name }}:{{ c.function.arguments | tojson }}</do>"
-        "{% endfor %}<|done|>{% endfor %}{% if add_generation_prompt %}<|role|>assistant{% if loud %} loud{% endif %}"
-        "<|/role|>{% endif %}",
-        ("", "", ("<|done|>",), ()),
-    ),
-}
-
-#: templates that render messages but no tools
-SILENT: dict[str, str] = {
-    "no tools": _TURNS.replace("CALLS", ""),
-    "calls refused": turns("{% if m.tool_calls %}{{ raise_exception('no calls') }}{% endif %}"),
 }
 
 #: name -> template that renders nothing at all, and what the error says

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from grammars.values.format import Option, ToolCallFormat
 from grammars.values.spelling import Spelling
 from grammars.values.tool import Call, Tool
+from tests.made_up.schemas import closed
 
 __all__ = ["FORMS", "MARKERS", "TOOLS", "calls", "form"]
 
@@ -126,12 +128,10 @@ WEATHER = Tool(
             "days": {"type": "integer", "minimum": 0, "maximum": 99},
             "exact": {"type": "boolean"},
             "limit": {"type": ["number", "null"]},
-            "opts": {
-                "type": "object",
-                "properties": {"tags": {"type": "array", "items": {"type": "string"}}, "unit": {"enum": ["C", "F"]}},
-                "required": ["tags"],
-                "additionalProperties": False,
-            },
+            "opts": closed(
+                {"tags": {"type": "array", "items": {"type": "string"}}, "unit": {"enum": ["C", "F"]}},
+                optional=["unit"],
+            ),
             "when": {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}$"},
         },
         "required": ["city", "exact"],
@@ -165,6 +165,7 @@ def _some(properties: dict[str, st.SearchStrategy[Any]], required: tuple[str, ..
     return drawn.map(lambda found: {key: found[key] for key in properties if key in found})
 
 
+@cache  # hypothesis validates each new strategy
 def calls(max_size: int | None) -> st.SearchStrategy[list[Call]]:
     """Calls of the tools above, arguments in the schema's order."""
     opts = _some({"tags": st.lists(texts(6), max_size=3), "unit": st.sampled_from(["C", "F"])}, ("tags",))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from special_tokens.family import load_family
 from special_tokens.known_markers import CATEGORY_PATTERNS, KNOWN_PAIRS, category_of_text, marker_name
 from special_tokens.roles import PAIRS
 from tests.conftest import tokens_of_folder
-from tests.judges.published_roles import UPSTREAM, Upstream
+from tests.judges.published_roles import Upstream
 
 
 def registry(*texts: str, special: bool = True, **facts: object) -> SpecialTokens:
@@ -27,14 +26,8 @@ def registry(*texts: str, special: bool = True, **facts: object) -> SpecialToken
     return SpecialTokens(TokenizerFacts(added, 100 + len(texts), **facts))  # type: ignore[arg-type]
 
 
-def published(upstream: Upstream, tokenizer_folder) -> SpecialTokens:
-    facts = tokens_of_folder(tokenizer_folder(upstream.folder)).facts
-    return SpecialTokens(replace(facts, generation_eos=upstream.generation_eos))
-
-
-@pytest.mark.parametrize("upstream", UPSTREAM, ids=lambda u: u.folder)
-def test_P1_roles_and_ids_are_the_publishers(upstream, tokenizer_folder):
-    tokens = published(upstream, tokenizer_folder)
+def test_P1_roles_and_ids_are_the_publishers(published: tuple[Upstream, SpecialTokens]) -> None:
+    upstream, tokens = published
     found = {role.value: (m.text, m.id) for role, m in tokens.roles.items()}
     for role, expected in upstream.roles.items():
         assert found.get(role) == expected, role
@@ -43,9 +36,8 @@ def test_P1_roles_and_ids_are_the_publishers(upstream, tokenizer_folder):
     assert all(tokens.roles[Role(role)].origin.startswith("family") for role in extra)
 
 
-@pytest.mark.parametrize("upstream", UPSTREAM, ids=lambda u: u.folder)
-def test_E1_ends_are_those_of_the_generation_config(upstream, tokenizer_folder):
-    tokens = published(upstream, tokenizer_folder)
+def test_E1_ends_are_those_of_the_generation_config(published: tuple[Upstream, SpecialTokens]) -> None:
+    upstream, tokens = published
     assert tokens.end_ids == upstream.ends
     assert tokens.category("eos").ids == upstream.ends
     for text in upstream.never:
@@ -53,9 +45,8 @@ def test_E1_ends_are_those_of_the_generation_config(upstream, tokenizer_folder):
         assert tokens.id_of(text) not in tokens.category("eos").ids
 
 
-@pytest.mark.parametrize("upstream", UPSTREAM, ids=lambda u: u.folder)
-def test_P2_every_token_is_in_exactly_one_category(upstream, tokenizer_folder):
-    tokens = published(upstream, tokenizer_folder)
+def test_P2_every_token_is_in_exactly_one_category(published: tuple[Upstream, SpecialTokens]) -> None:
+    upstream, tokens = published
     ids = [i for category in Category for i in tokens.category(category).ids]
     assert sorted(ids) == sorted(set(ids)) == [token.id for token in tokens.catalog]
     assert set(tokens.added) <= set(ids)

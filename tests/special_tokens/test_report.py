@@ -8,7 +8,7 @@ import pytest
 
 from special_tokens import AddedToken, Role, SpecialTokens, TokenizerFacts, load_family
 from special_tokens.report import family_file, report_of, report_text, template_sections
-from tests.conftest import tokens_of_folder
+from tests.judges.published_roles import Upstream
 
 TEMPLATE = """{% if tools %}{{ tools }}{% endif %}
 {% for m in messages %}<think>{{ m }}{% endfor %}
@@ -86,12 +86,11 @@ def test_P6_family_file_takes_an_inferred_format():
     }
 
 
-@pytest.mark.parametrize("name", ["qwen3", "gemma3", "deepseek_v4", "mistral"])
-def test_P6_real_tokenizers_give_files_that_load(name, tokenizer_folder):
-    tokens = tokens_of_folder(tokenizer_folder(name))
-    family = load_family(family_file(tokens), place=name)
+def test_P6_real_tokenizers_give_files_that_load(published: tuple[Upstream, SpecialTokens]) -> None:
+    upstream, tokens = published
+    family = load_family(family_file(tokens), place=upstream.folder)
     assert family.ends == tuple(end.text for end in tokens.ends)
-    assert report_text(report_of(tokens)).startswith(f"{name}: ")
+    assert report_text(report_of(tokens)).startswith(f"{upstream.folder}: ")
 
 
 @pytest.mark.parametrize("name", ["Owner/My-Model.v2", "/models/My-Model.v2/", "My-Model.v2"])

@@ -182,11 +182,16 @@ def _thought(plan: Plan, message: Message, written: str, entry: str, effort: str
         yield "no reasoning"
 
 
+def rows_of(name: str, walks: int) -> list[tuple[str, bool]]:
+    """The rows of the table, in the default run half of them, at random."""
+    return random.Random(name).sample(list(TABLE), len(TABLE) if walks > FEW else len(TABLE) // 2)
+
+
 @pytest.mark.parametrize("walks", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", template_names())
 def test_C2_T1_a_random_model_of_a_family_writes_only_what_is_asked(name: str, walks: int) -> None:
     format = shared_inference(name).format
-    assert [wrong for row in TABLE for wrong in troubles(format, row, walks, walks)][:3] == []
+    assert [wrong for row in rows_of(name, walks) for wrong in troubles(format, row, walks, walks)][:3] == []
 
 
 @pytest.mark.slow
@@ -200,4 +205,4 @@ def test_C2_T1_with_the_real_tokenizer(real_engine: Callable[[str], Engine], nam
 @pytest.mark.parametrize("name", FORMS)
 def test_C2_T1_a_random_model_of_a_made_up_format_writes_only_what_is_asked(name: str, walks: int) -> None:
     format = Format("made up", THINKING, tool_calls=FORMS[name], ends=Ends(("<|im_end|>",)))
-    assert [wrong for row in TABLE for wrong in troubles(format, row, walks, walks)][:3] == []
+    assert [wrong for row in rows_of(name, walks) for wrong in troubles(format, row, walks, walks)][:3] == []

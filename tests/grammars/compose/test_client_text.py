@@ -23,6 +23,7 @@ from special_tokens.errors import GrammarError, GuidanceError
 from tests.conftest import small_engine
 from tests.grammars.compose.test_matrix import engine_with
 from tests.judges.plans import END, accepts, plan_of, write_to_the_end
+from tests.made_up.schemas import having
 
 PLAIN = Format("plain")
 #: Texts that spell added tokens of the small tokenizers, wholly, in part and next to each other.
@@ -77,14 +78,6 @@ def spelled_on(state: GuidanceState, text: str) -> list[int]:
 
 
 # -- K7: choices
-
-
-@pytest.mark.parametrize("text", [*AWKWARD, *MARKED])
-def test_K7_choice_quoting(engine: Engine, text: str):
-    plan = plan_of(engine, PLAIN, response_format=Choice([text, text + "2", "other"]))
-    for option in (text, text + "2", "other"):
-        spelled(plan, engine, option)
-    assert not accepts(plan, engine, text + "3" + END)
 
 
 @given(st.lists(st.text(min_size=1, max_size=12), min_size=1, max_size=5, unique=True))
@@ -166,17 +159,10 @@ def formats_with(text: str) -> dict[str, tuple[Any, str]]:
 KINDS = list(formats_with("x"))
 
 
-@pytest.mark.parametrize("text", AWKWARD)
-def test_K7_every_kind_writes_every_text_byte_for_byte(engine: Engine, text: str):
+@pytest.mark.parametrize("text", [*AWKWARD, *MARKED])
+def test_K7_K10_every_kind_writes_every_text_byte_for_byte_and_as_text(engine: Engine, text: str):
     for response_format, answer in formats_with(text).values():
         spelled(plan_of(engine, PLAIN, response_format=response_format), engine, answer)
-
-
-@pytest.mark.parametrize("text", MARKED)
-@pytest.mark.parametrize("kind", KINDS)
-def test_K10_text_that_spells_a_token_stays_text(engine: Engine, kind: str, text: str):
-    response_format, answer = formats_with(text)[kind]
-    spelled(plan_of(engine, PLAIN, response_format=response_format), engine, answer)
 
 
 @pytest.mark.parametrize("text", ["<b>bold</b>", "<table>", "a<h1>b", "<code>x</code>\n\n", "<end_of_turn>"])
@@ -228,8 +214,7 @@ def test_K10_walks_over_spelled_text_end(engine: Engine, kind: str):
 
 
 def test_K10_tools_with_markers_in_their_values(engine: Engine):
-    tool = {"name": "f", "parameters": {"type": "object", "properties": {"a": {"enum": ["</tool_call>", "<think>"]}},
-                                        "required": ["a"]}}  # fmt: skip
+    tool = {"name": "f", "parameters": having({"a": {"enum": ["</tool_call>", "<think>"]}})}
     plan = plan_of(engine, tools=[tool], tool_choice="required", reasoning_effort="none")
     opening = engine.tokenize('<think>\n\n</think>\n\n<tool_call>\n{"name": "f", "arguments": {"a": "')
     state = GuidanceState(plan, engine)
@@ -268,12 +253,6 @@ def test_K10_a_trusted_caller_may_write_tokens(engine: Engine):
     assert accepts(plan_of(engine, PLAIN, response_format=tag), engine, "<tool_call>free 文<b></tool_call>" + END)
 
 
-def test_K10_text_of_a_clients_grammar_in_quotes_is_text(engine: Engine):
-    plan = plan_of(engine, PLAIN, response_format=Lark('start: "ok<|im_start|>system"'))
-    assert not accepts(plan, engine, "ok<|im_start|>system" + END)  # the canonical tokens hold the control token
-    spelled(plan, engine, "ok<|im_start|>system")
-
-
 # -- hostile grammars
 
 
@@ -286,7 +265,6 @@ HOSTILE = {
         "start: r0\n" + "\n".join(f'r{i}: "a"' for i in range(10_000)),
         "10001 rules; expected at most 2000",
     ),
-    "5,000 deep": (chain(5_000), "5002 rules"),
     "5,000 parentheses": ("start: " + "(" * 5_000 + '"a"' + ")?" * 5_000, "parentheses are nested more than 25 deep"),
     "a megabyte": ('start: "' + "a" * 1_000_000 + '"', "1000009 bytes"),
     "50,000 literals": ("start: " + " | ".join(f'"{i:x}"' for i in range(25_000)), "too large"),

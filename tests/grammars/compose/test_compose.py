@@ -1,22 +1,23 @@
-"""C2 to C5, C7: the eleven permutations by name, precedence, names, ends, free text with calls."""
+"""C4, C5, C7: names, ends, free text with calls, and a plan that keeps what it was made of."""
 
 from __future__ import annotations
 
-import itertools
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from grammars.compose.compose import Parts, compose
-from grammars.values.constraints import Choice, Gbnf, Lark
+from grammars.values.constraints import Choice, Gbnf, JsonSchema, Lark
 from grammars.values.format import Ends, Format, ReasoningFormat
 from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from special_tokens.errors import GrammarError
 from tests.conftest import small_engine
-from tests.judges.plans import END, FORMAT, accepts, plan_of, walk
+from tests.judges.plans import END, FORMAT, accepts, plan_of
+from tests.made_up.schemas import closed
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 YES_NO = Choice(["yes", "no"])
@@ -25,73 +26,15 @@ G = {"name": "g", "parameters": {"type": "object", "properties": {}}}
 CALL_F = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
 CALL_G = '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>'
 THOUGHT = "<think>\nWell.\n</think>\n\n"
-NO_MARKERS = Format("plain", None, tool_calls=FORMAT.tool_calls, ends=Ends((END,)))
-#: A model that does not think unless it is asked to: the permutations mention blocks only where effort is given.
+#: A model that does not think unless it is asked to.
 QUIET = Format("quiet", ReasoningFormat("<think>\n", "\n</think>\n\n"), tool_calls=FORMAT.tool_calls, ends=Ends((END,)))
-
-#: number -> request parts, texts that must be accepted, texts that must be refused (ends are added)
-PERMUTATIONS: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
-    "1 plain text": ({}, ["Hi <b>!", ""], [CALL_F]),
-    "2 optional tools": ({"tools": [F, G]}, ["Hi", CALL_F, f"{CALL_F}\n{CALL_G}", f"Text.\n{CALL_F}"], ["<tool_call>"]),
-    "3 required tools": ({"tools": [F, G], "tool_choice": "required"}, [CALL_F, CALL_G], ["Hi", ""]),
-    "4 constraint": ({"response_format": YES_NO}, ["yes", "no"], ["maybe", CALL_F, ""]),
-    "5 constraint or optional tools": (
-        {"response_format": YES_NO, "tools": [F]}, ["yes", "no", CALL_F], ["maybe", f"yes\n{CALL_F}"]
-    ),
-    "6 constraint and required tools: tools only": (
-        {"response_format": YES_NO, "tools": [F, G], "tool_choice": "required"}, [CALL_F, CALL_G], ["yes", "no"]
-    ),
-    "7 constraint and a named tool: that tool only": (
-        {"response_format": YES_NO, "tools": [F, G], "tool_choice": {"type": "function", "function": {"name": "g"}}},
-        [CALL_G], ["yes", CALL_F],
-    ),
-    "8 effort none": ({"reasoning_effort": "none"}, ["Hi", ""], [THOUGHT + "Hi"]),
-    "9 effort low, optional tools": (
-        {"reasoning_effort": "low", "tools": [F]}, [THOUGHT + "Hi", THOUGHT + CALL_F], ["Hi", CALL_F, THOUGHT]
-    ),
-    "10 effort high, constraint, optional tools": (
-        {"reasoning_effort": "high", "response_format": YES_NO, "tools": [F]},
-        [THOUGHT + "no", THOUGHT + CALL_F], ["no", CALL_F, THOUGHT + "maybe"],
-    ),
-    "11 effort high without reasoning tokens": ({"reasoning_effort": "high"}, ["Hi", ""], [THOUGHT + "Hi"]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", PERMUTATIONS)
-def test_C2_permutation(engine: Engine, name: str):
-    parts, accepted, refused = PERMUTATIONS[name]
-    format = NO_MARKERS if name.startswith("11") else QUIET
-    plan = plan_of(engine, format, **parts)
-    for text in accepted:
-        assert accepts(plan, engine, text + END), (text, walk(plan, engine, text + END))
-    for text in refused:
-        assert not accepts(plan, engine, text + END), text
-
-
-def test_C2_11_without_reasoning_tokens_there_is_one_note_and_no_token_zero(engine: Engine):
-    plan = plan_of(engine, NO_MARKERS, reasoning_effort="high")
-    assert len(plan.notes) == 1
-    assert "has no effect" in plan.notes[0]
-    assert not plan.reasoning.applied
-    assert "<[0]>" not in plan.lark
-
-
-def test_C3_a_choice_after_reasoning_stays_after_it(engine: Engine):
-    plan = plan_of(engine, response_format=Choice(["a", "b", "c"]), reasoning_effort="low")
-    for option in "abc":
-        assert accepts(plan, engine, THOUGHT + option + END)
-        assert not accepts(plan, engine, option + END)
-        assert not accepts(plan, engine, THOUGHT + option + "a" + END)
-    assert not accepts(plan, engine, THOUGHT + END)
 
 
 def test_C4_equal_names_of_parts_keep_their_own_meaning(engine: Engine):
     """`text`, `value`, `start` and `content` of a client's grammar, of tools and of ours are different rules."""
     mine = 'start: text value content\ntext: "T"\nvalue: "V"\ncontent: "C" calls\ncalls: "!"'
-    value = {"name": "value", "parameters": {"type": "object", "properties": {"text": {"const": "t"}},
-                                             "required": ["text"]}}  # fmt: skip
-    text = {"name": "text", "parameters": {"type": "object", "properties": {"value": {"enum": [1]}},
-                                           "required": ["value"]}}  # fmt: skip
+    value = {"name": "value", "parameters": closed({"text": {"const": "t"}})}
+    text = {"name": "text", "parameters": closed({"value": {"enum": [1]}})}
     plan = plan_of(engine, response_format=Lark(mine), tools=[value, text], reasoning_effort="low",
                    reasoning_preset="structured")  # fmt: skip
     for answer in ("TVC!", '<tool_call>\n{"name": "value", "arguments": {"text": "t"}}\n</tool_call>',
@@ -99,20 +42,6 @@ def test_C4_equal_names_of_parts_keep_their_own_meaning(engine: Engine):
         assert accepts(plan, engine, THOUGHT + answer + END), answer
     for answer in ("T", "t", "TV", '<tool_call>\n{"name": "text", "arguments": {"text": "t"}}\n</tool_call>'):
         assert not accepts(plan, engine, THOUGHT + answer + END), answer
-
-
-@pytest.mark.parametrize(
-    "names", [("my-tool", "my_tool"), ("工具", "工具2"), ("a b", "a-b"), ("A", "a"), ("x" * 60, "x" * 61)]
-)
-def test_C4_tools_whose_names_are_alike_stay_apart(engine: Engine, names: tuple[str, str]):
-    tools = [
-        {"name": name, "parameters": {"type": "object", "properties": {"n": {"const": i}}, "required": ["n"]}}
-        for i, name in enumerate(names)
-    ]
-    plan = plan_of(engine, tools=tools, tool_choice="required", reasoning_effort="none")
-    for (i, name), n in itertools.product(enumerate(names), (0, 1)):
-        call = f'<tool_call>\n{{"name": "{name}", "arguments": {{"n": {n}}}}}\n</tool_call>'
-        assert accepts(plan, engine, "<think>\n\n</think>\n\n" + call + END) == (i == n)
 
 
 @pytest.mark.parametrize("ends", [("<|im_end|>",), ("<|im_end|>", "<|endoftext|>"), (*MARKERS[:2], "<|endoftext|>")])
@@ -163,3 +92,19 @@ def test_C7_free_text_beside_calls_before_and_after():
 def test_required_with_a_broken_format_is_still_refused(engine: Engine):
     with pytest.raises(GrammarError, match="there is no rule called root"):
         plan_of(engine, response_format=Gbnf('a ::= "x"'), tools=[F], tool_choice="required")
+
+
+def test_the_plan_holds_the_schema_as_it_was(engine: Engine) -> None:
+    schema: dict[str, Any] = {
+        "type": ["object"],
+        "properties": {"a": {"enum": ["x"]}, "b": {"type": ["boolean"]}},
+        "required": ["a"],
+    }
+    before = deepcopy(schema)
+    plan = plan_of(engine, response_format=JsonSchema(schema))
+    schema["required"].append("b")
+    schema["type"][0] = "string"
+    schema["properties"]["a"]["enum"][0] = "yy"
+    schema["properties"]["b"]["type"][0] = "null"
+    assert plan.response.schema == before
+    assert plan == plan_of(engine, response_format=JsonSchema(before))

@@ -171,7 +171,7 @@ SOME = [
 SOME += [
     Variant(constraint, choice, effort, TAILS[i % 3], ENDS[(i // 3) % 2], style)
     for i, (constraint, choice, effort, style) in enumerate(
-        itertools.product(("none", "json", "choice"), CHOICES, EFFORTS[::2], ("text", "xml"))
+        itertools.product(("none", "json"), CHOICES, EFFORTS[::4], ("text", "xml"))
     )
 ]
 SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")

@@ -13,13 +13,7 @@ from grammars.limits.schema_limits import survey
 from grammars.values.format import Format
 from grammars.values.report import Outcome
 from special_tokens.errors import RequestError
-from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
 
 
 @pytest.mark.parametrize(("schema", "place", "word", "meant"), [

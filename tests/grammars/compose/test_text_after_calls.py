@@ -29,6 +29,10 @@ IMPOSSIBLE = {
 }  # fmt: skip
 
 
+#: Where text after calls may come, and where it may not although calls do; the others in the slow run.
+AFTER = [row for row in TABLE if row[0] in ("auto", "auto of get_weather")] + [("required", False)]
+
+
 def allowing(format: Format, allowed: bool | None = True) -> Format | None:
     try:
         return with_text_after_calls(format, allowed)
@@ -87,7 +91,8 @@ def test_C7_families(name: str) -> None:
 def test_C7_random_models_with_text_after_calls(name: str, walks: int) -> None:
     format = allowing(shared_inference(name).format)
     if format is not None:
-        assert [wrong for row in TABLE for wrong in troubles(format, row, walks, walks)][:3] == []
+        rows = AFTER if walks == FEW else TABLE
+        assert [wrong for row in rows for wrong in troubles(format, row, walks, walks)][:3] == []
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -106,7 +111,8 @@ def test_C7_markers_that_are_plain_text(engine: Engine, plain_engine: Engine, al
 def test_C7_made_up_formats(name: str, walks: int) -> None:
     format = allowing(Format("made up", tool_calls=FORMS[name], ends=Ends((END,))))
     if format is not None:
-        assert [wrong for row in TABLE for wrong in troubles(format, row, walks, walks)][:3] == []
+        rows = AFTER if walks == FEW else TABLE
+        assert [wrong for row in rows for wrong in troubles(format, row, walks, walks)][:3] == []
 
 
 def test_C7_the_option_of_a_guide() -> None:

@@ -12,23 +12,24 @@ from typing import Any
 import pytest
 
 from grammars.compose.compose import Parts, compose
+from grammars.formats.golden_texts import GoldenText
 from grammars.formats.infer import DESCRIBED_CALLS, Inference, format_from_data, format_of_family, infer
 from grammars.prompt.messages import messages_for
 from grammars.values.format import Format
 from grammars.values.tool import Call
-from guided.hf.model.renderers import NO_NAMES, template_renderer
+from guided.hf.model.renderers import template_renderer
 from guided.hf.model.wire_format import inference_of_template
-from guided.inspect.format_check import check_golden_texts, engine_for, verified
+from guided.inspect.format_check import check_golden_texts, engine_for
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts, families, load_family
 from special_tokens.errors import TemplateError
-from tests.made_up.templates import BROKEN, FRAMES, READABLE, REASONING, SILENT, UNREADABLE
+from tests.made_up.call_templates import COUNTED, EMPTY, RENAMED
+from tests.made_up.templates import BROKEN, NO_TOOLS, READABLE, REASONING, UNREADABLE
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def inferred(template: str, **options: Any) -> Inference:
-    tokens = SpecialTokens(TokenizerFacts((), 0, named=NO_NAMES, chat_template=template))
-    return verified(infer(template_renderer(template), tokens, template=template, **options), tokens)
+def inferred(template: str) -> Inference:
+    return inference_of_template(template)[0]
 
 
 # -- made-up templates
@@ -56,22 +57,18 @@ def test_the_check_notices_a_format_that_is_a_little_wrong(name: str) -> None:
             assert check_golden_texts(wrong, found.golden_texts, engine_for(wrong)), field
 
 
-@pytest.mark.parametrize("name", UNREADABLE)
+FALLING_BACK = UNREADABLE | COUNTED | RENAMED | EMPTY
+
+
+@pytest.mark.parametrize("name", FALLING_BACK)
 def test_calls_that_no_syntax_writes_fall_back_and_say_why(name: str) -> None:
-    template, why = UNREADABLE[name]
+    template, why = FALLING_BACK[name]
     found = inferred(template)
     assert found.format.tool_calls == DESCRIBED_CALLS
     assert found.format.inputs.tools == found.format.inputs.tool_calls == "described"
     assert dict(found.format.evidence)["tool_calls"] == "fallback"
     assert re.search(why, " ".join(found.notes)), found.notes
     assert "tools are described in the prompt" in found.notes[-1]
-
-
-@pytest.mark.parametrize("name", SILENT)
-def test_a_template_without_calls_gets_the_described_fallback(name: str) -> None:
-    found = inferred(SILENT[name])
-    assert found.format.tool_calls == DESCRIBED_CALLS
-    assert "never writes tool calls" in found.notes[0]
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -96,16 +93,6 @@ def test_reasoning_is_read_with_its_framing_switch_and_prompt(name: str) -> None
     }
     assert {field: read[field] for field in expected} == expected
     assert found.notes[-1:] == ("tools are described in the prompt, and calls are JSON between <tool_call> tags",)
-
-
-@pytest.mark.parametrize("name", FRAMES)
-def test_frames_and_ends_are_told_from_each_other(name: str) -> None:
-    template, expected = FRAMES[name]
-    found = inferred(template)
-    content, ends = found.format.content, found.format.ends
-    assert (content.start, content.end, ends.content, ends.calls) == expected
-    assert found.notes == ()
-    assert any(golden.calls for golden in found.golden_texts)
 
 
 def test_a_template_of_parts_gets_its_messages_in_parts() -> None:
@@ -144,8 +131,8 @@ def test_a_switch_without_a_value_is_left_out_of_the_template_s_arguments() -> N
 
 def test_the_vocabulary_knows_markers_that_the_template_does_not() -> None:
     added = (AddedToken(0, "<think>", False), AddedToken(1, "</think>", False))
-    tokens = SpecialTokens(TokenizerFacts(added, 2, chat_template=SILENT["no tools"]))
-    found = infer(template_renderer(SILENT["no tools"]), tokens, template=SILENT["no tools"])
+    tokens = SpecialTokens(TokenizerFacts(added, 2, chat_template=NO_TOOLS))
+    found = infer(template_renderer(NO_TOOLS), tokens, template=NO_TOOLS)
     assert not found.format.reasoning.default_on
     assert dict(found.format.evidence)["reasoning"] == "vocabulary"
 
@@ -154,8 +141,8 @@ def test_a_family_that_says_how_calls_are_written_leaves_nothing_to_warn_of() ->
     (smollm2,) = (family for family in families() if family.id == "smollm2")
     for match, noted in ((smollm2.signature, False), (smollm2.signature[:1], True)):
         added = tuple(AddedToken(i, text, True) for i, text in enumerate(match))
-        tokens = SpecialTokens(TokenizerFacts(added, len(added), chat_template=SILENT["no tools"]))
-        found = infer(template_renderer(SILENT["no tools"]), tokens, template=SILENT["no tools"])
+        tokens = SpecialTokens(TokenizerFacts(added, len(added), chat_template=NO_TOOLS))
+        found = infer(template_renderer(NO_TOOLS), tokens, template=NO_TOOLS)
         assert bool(found.call_notes) == noted
 
 
@@ -198,8 +185,6 @@ NEW_GOLDEN = {
 
 def stands(format: Format, golden: dict[str, Any]) -> tuple[str, ...]:
     """Return what is wrong with the golden text under this format."""
-    from grammars.formats.golden_texts import GoldenText
-
     calls = tuple(Call(name, arguments) for name, arguments in golden.get("calls", ()))
     golden = GoldenText(
         golden["text"], golden.get("entry", "fresh"), golden.get("reasoning", ""), golden.get("content", ""), calls

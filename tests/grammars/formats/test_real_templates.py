@@ -12,15 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
+from benchmarks.harmless import FITTING
 from grammars.compose.compose import Parts, compose
 from grammars.prompt.messages import messages_for, template_arguments
 from grammars.values.format import Format
 from grammars.values.tool import Tool
+from guided.engine.engine import Engine
 from guided.hf.model.renderers import NO_NAMES, mutable_renderer, template_renderer
+from guided.hf.model.tokenizer import facts_of, tokenizer_json
 from guided.hf.model.wire_format import inference_of
 from guided.inspect.format_check import check_golden_texts, engine_for
 from guided.output.parser import ContentDelta, OutputParser, ToolCallArguments, ToolCallStart
+from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError
 from tests.shared_templates import shared_inference, shared_template, template_names
 
@@ -240,10 +245,6 @@ def test_what_a_template_cannot_show_is_an_error_that_names_the_place(name: str)
 
 def test_real_tokenizers_hold_the_traps_of_section_7(tokenizer_folder: Callable[[str], Path]) -> None:
     """Ends by region, with the ids of real vocabularies."""
-    from transformers import AutoTokenizer
-
-    from guided.hf.model.tokenizer import facts_of
-    from special_tokens import SpecialTokens
 
     def ends(tokenizer_name: str, template_name: str) -> dict[str, set[str]]:
         tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder(tokenizer_name))
@@ -260,3 +261,17 @@ def test_real_tokenizers_hold_the_traps_of_section_7(tokenizer_folder: Callable[
     assert ends("gemma3", "gemma3")["content"] == {"<end_of_turn>", "<eos>"}
     assert ends("mistral", "mistral_nemo")["tool_calls"] == {"</s>"}
     assert ends("deepseek_v3", "deepseek_v3_1")["content"] == {"<｜end▁of▁sentence｜>"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FITTING)
+def test_golden_texts_under_a_real_tokenizer(tokenizer_folder: Callable[[str], Path], name: str) -> None:
+    """The texts of a template, cut into the tokens of a real vocabulary, pass the masks and are read back."""
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder(name))
+    engine = Engine(tokenizer_json(tokenizer), SpecialTokens(facts_of(tokenizer)))
+    for template in FITTING[name]:
+        tokenizer.chat_template = shared_template(template)
+        engine.tokens = SpecialTokens(facts_of(tokenizer))
+        found = inference_of(tokenizer, engine.tokens)
+        assert found.golden_texts, template
+        assert check_golden_texts(found.format, found.golden_texts, engine) == (), template

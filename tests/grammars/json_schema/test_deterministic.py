@@ -4,40 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from typing import Any
 
+from tests.grammars.json_schema.document.test_reader_differences import dialect_schema
+from tests.grammars.json_schema.report.test_dependent_keywords import schema_of
+
 SCHEMAS: list[Any] = [
-    {
-        "oneOf": [
-            {"properties": {"bar": {"type": "integer"}}, "required": ["bar"]},
-            {"properties": {"foo": {"type": "string"}}, "required": ["foo"]},
-        ]
-    },
-    {
-        "type": "object",
-        "properties": {"a": {}, "b": {}, "c": {}},
-        "dependentRequired": {"a": ["b", "c"], "c": ["a"]},
-        "not": {"required": ["a", "d"]},
-        "anyOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"b": {"const": 2}}}, {"required": ["c"]}],
-    },
+    *(dialect_schema(random.Random(seed), 2, is_root=True, may_refer=False) for seed in range(30)),
+    *({"type": "object", **schema_of(random.Random(seed), 2)} for seed in range(30)),
     {
         "type": "object",
         "allOf": [{"not": {"propertyNames": {"not": {"pattern": letter}}}} for letter in "abcd"],
         "propertyNames": {"pattern": "^..$"},
         "minProperties": 1,
         "maxProperties": 2,
-    },
-    {
-        "type": "object",
-        "not": {"anyOf": [{"propertyNames": {"not": {"enum": list(keys)}}} for keys in ("13", "279", "23x", "245")]},
-        "maxProperties": 3,
-    },
-    {
-        "type": "object",
-        "anyOf": [{"properties": {key: {"const": i}}, "required": [key]} for i, key in enumerate("abcab")],
-        "not": {"anyOf": [{"required": ["a", "d"]}, {"required": ["b", "e"]}, {"required": ["c", "a"]}]},
     },
     {
         "type": "object",
@@ -63,9 +46,13 @@ BUILD = """
 import json, sys
 from grammars.json_schema.build import build
 from grammars.tree.render import render
+from special_tokens.errors import GuidedError
 for schema in json.loads(sys.stdin.read()):
-    built = build(schema, watch=True)
-    print(render(built.node).engine_text(), built.report, built.watchers)
+    try:
+        built = build(schema, watch=True)
+        print(render(built.node).engine_text(), built.report, built.watchers)
+    except GuidedError as error:
+        print(error)
 """
 
 

@@ -164,16 +164,6 @@ def test_what_is_written_at_random_is_valid(scorer: Any, judge: Judge, documents
     assert not faults, "\n".join(faults)
 
 
-def test_a_cause_is_found_by_either_validator_next_to_documents_of_another_draft() -> None:
-    """Division of doubles finds none here; what one draft cannot follow in a document does not end the search."""
-    pytest.importorskip("jsonschema_rs")
-    draft4 = {"$schema": "http://json-schema.org/draft-04/schema#", "multipleOf": 0.123456789}
-    other: Any = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$ref": "of-another-draft.json"}
-    other["$defs"] = {"inner": {"$id": "of-another-draft.json", "type": "integer"}}
-    assert violated(draft4, 7042665544000174, {"http://localhost/outer.json": other}) == {("", "multipleOf")}
-    assert not violated(draft4, 123456789, {"http://localhost/outer.json": other})
-
-
 def test_a_cause_in_a_document_has_the_pointer_of_that_document() -> None:
     schema = {"type": "string", "$ref": "urn:d"}
     assert violated(schema, "a", {"urn:d": {"pattern": "^b"}}) == {("urn:d#", "pattern")}
@@ -184,27 +174,12 @@ def test_a_cause_in_a_document_has_the_pointer_of_that_document() -> None:
     assert ("", "oneOf") not in found
 
 
-def test_documents_that_name_no_dialect_are_read_in_that_of_the_schema() -> None:
-    pytest.importorskip("jsonschema_rs")
-    schema = {"$schema": "http://json-schema.org/draft-04/schema#", "$ref": "urn:d"}
-    document = {"exclusiveMinimum": True, "minimum": 0, "type": "number"}
-    assert len(violations(schema, 0, {"urn:d": document})) == 2  # one of each validator
-
-
 def test_one_row_does_not_excuse_another_violation() -> None:
     schema = {"type": "string", "pattern": "^(a)\\1$", "minLength": 5}
     row = ReportRow("", "pattern", Outcome.RELAXED, "not enforced")
     assert {("", "minLength")} in unexcused(schema, "a", None, [row])
     assert not unexcused(schema, "a", None, [row, replace(row, keyword="minLength")])
     assert not unexcused(schema, "abcdef", None, [row])
-
-
-def test_a_document_that_nothing_refers_to_hides_no_cause() -> None:
-    """jsonschema's division of doubles finds none here, and jsonschema-rs follows the references of all documents."""
-    pytest.importorskip("jsonschema_rs")
-    schema = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer", "multipleOf": 0.123456789}
-    other = {"$defs": {"inner": {"$id": "inner.json"}}, "$ref": "inner.json"}
-    assert violated(schema, 134353743976898762341, {"http://localhost/other.json": other}) == {("", "multipleOf")}
 
 
 REFERRING: list[tuple[Any, Any, str]] = [

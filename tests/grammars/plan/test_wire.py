@@ -23,6 +23,7 @@ from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from special_tokens.errors import MalformedPlan, NotMsgpack, PlanError, UnknownVersion, WireError
 from tests.judges.plans import END, accepts, plan_of, whole_repr
+from tests.made_up.schemas import closed
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,12 +44,10 @@ TOOLS = [
     },
     {"type": "custom", "name": "run", "format": {"type": "grammar", "syntax": "regex", "definition": "[a-z]+"}},
 ]
-SCHEMA = {
-    "type": "object",
-    "properties": {"n": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, "big": {"const": 10**30}},
-    "required": ["n"],
-    "additionalProperties": False,
-}
+SCHEMA = closed(
+    {"n": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}, "big": {"const": 10**30}},
+    optional=["big"],
+)
 PLANS: dict[str, dict[str, Any]] = {
     "nothing": {},
     "schema with watchers": {"response_format": SCHEMA, "max_tokens": 99},
@@ -117,17 +116,6 @@ def test_C8_another_process_has_the_same_masks(engine: Engine, tmp_path: Path):
 def test_only_a_plan_is_sent(value: Any) -> None:
     with pytest.raises(PlanError, match=rf"^plan: {type(value).__name__} is not a plan; expected what guide.plan"):
         encode_plan(value)
-
-
-@pytest.mark.parametrize("name", PLANS)
-def test_C8_decode_is_the_inverse_of_encode(engine: Engine, name: str):
-    plan = plan_of(engine, **PLANS[name])
-    data = encode_plan(plan)
-    again = decode_plan(data)
-    assert again == plan
-    assert whole_repr(again) == whole_repr(plan)  # == takes 1 and True, tuple and list of a schema for equal
-    assert encode_plan(again) == data
-    assert again.engine_text() == plan.engine_text()
 
 
 def test_C8_a_python_type_stays_behind(engine: Engine):
@@ -295,49 +283,14 @@ def test_C8_any_bytes_are_refused_with_a_typed_error(data: bytes):
         decode_plan(data)
 
 
-def damaged(whole: bytes, rng: random.Random) -> bytes:
-    """The bytes with one to three damages."""
-    data = bytearray(whole)
-    for _ in range(rng.randint(1, 3)):
-        a, b, c = sorted(rng.randrange(len(data) + 1) for _ in range(3))
-        match rng.choice(["flip", "change", "drop", "insert", "cut", "swap", "double"]):
-            case "flip" if a < len(data):
-                data[a] ^= 1 << rng.randrange(8)
-            case "change" if a < len(data):
-                data[a] = rng.randrange(256)
-            case "drop":
-                del data[a : min(b, a + rng.randint(1, 40))]
-            case "insert":
-                data[a:a] = rng.randbytes(rng.randint(1, 9))
-            case "cut":
-                del data[c:]
-            case "swap":
-                data[a:c] = data[b:c] + data[a:b]
-            case "double":
-                data[a:a] = data[a : min(b, a + 40)]
-    return bytes(data)
-
-
-@pytest.mark.parametrize("name", PLANS)
-def test_C8_damaged_bytes_are_never_another_plan(engine: Engine, name: str):
-    plan, rng = plan_of(engine, **PLANS[name]), random.Random(name)
-    whole, refused = encode_plan(plan), 0
-    for _ in range(1_000):
-        data = damaged(whole, rng)
-        if data != whole:
-            refused += 1
+def test_C8_no_bit_may_flip_and_no_byte_be_lost_or_doubled(engine: Engine):
+    whole = encode_plan(plan_of(engine, response_format=Choice(["yes", "no"])))
+    for i in range(len(whole)):
+        head, byte, tail = whole[:i], whole[i], whole[i + 1 :]
+        flips = (head + bytes([byte ^ bit]) + tail for bit in (1, 16, 128))
+        for data in (*flips, head, head + tail, whole[: i + 1] + whole[i:], whole[: i + 9] + whole[i:]):
             with pytest.raises(WireError):
                 decode_plan(data)
-    assert refused > 900
-
-
-def test_C8_no_bit_may_flip_and_no_byte_be_lost(engine: Engine):
-    whole = encode_plan(plan_of(engine, response_format=Choice(["yes", "no"])))
-    flips = (whole[:i] + bytes([whole[i] ^ bit]) + whole[i + 1 :] for i in range(len(whole)) for bit in (1, 16, 128))
-    losses = (whole[:i] + whole[i + 1 :] for i in range(len(whole)))
-    for data in (*flips, *losses, *(whole[:i] for i in range(len(whole)))):
-        with pytest.raises(WireError):
-            decode_plan(data)
 
 
 def test_C8_a_changed_version_is_damage_and_not_another_version(engine: Engine):

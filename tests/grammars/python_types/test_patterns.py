@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from itertools import product
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import jsonschema_rs
 import pydantic
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, StringConstraints, TypeAdapter
 
@@ -19,10 +18,10 @@ from grammars.python_types.adapter import schema_of_type
 from grammars.regular.syntax import ecma
 from grammars.regular.terms import matches
 from guided.engine.engine import Engine
+from tests.cases import many
 from tests.grammars.regular.syntax.test_ecma import patterns
 from tests.judges.plans import accepts, plan_of
 
-NUM_PATTERNS = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 200
 LETTERS = "aK_5 -~&[]\\é٣\u212aſ\x85\u2028\ufeff\r"
 TEXTS = [
     *("".join(letters) for size in range(4) for letters in product("aB1", repeat=size)),
@@ -70,7 +69,7 @@ def check(adapter: TypeAdapter[str], python_type: Any) -> None:
         assert judge.is_valid(text) == right or by_unicode, (schema, text)
 
 
-@settings(max_examples=NUM_PATTERNS)
+@many
 @given(pattern=patterns(BOTH + RUST, GROUPS))
 def test_a_pattern_of_the_rust_engine_is_the_types(pattern: str) -> None:
     python_type = Annotated[str, StringConstraints(pattern=pattern)]
@@ -84,7 +83,7 @@ def test_a_pattern_of_the_rust_engine_is_the_types(pattern: str) -> None:
     check(adapter, python_type)
 
 
-@settings(max_examples=NUM_PATTERNS)
+@many
 @given(pattern=patterns(BOTH + PYTHON, GROUPS), flags=st.sampled_from(FLAGS))
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_a_compiled_pattern_is_the_types_with_its_flags(pattern: str, flags: int) -> None:

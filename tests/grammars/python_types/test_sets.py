@@ -15,8 +15,7 @@ from grammars.compose.compose import Parts, compose
 from grammars.python_types.adapter import read_value
 from grammars.values.format import Format
 from special_tokens.errors import SchemaError
-from tests.judges.schema_laws import byte_judge
-from tests.judges.schema_masks import Compiled, walked
+from tests.judges.schema_masks import Compiled, Judge, walked
 from tests.made_up.python_types import Cat, Labelled, Paint, PlanePoint
 
 
@@ -69,14 +68,14 @@ PERHAPS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", list(UNBUILDABLE))
-def test_a_set_that_python_cannot_build_is_refused(name: str) -> None:
+def test_a_set_that_python_cannot_build_is_refused(judge: Judge, name: str) -> None:
     with pytest.raises(SchemaError, match="its items cannot be hashed"):
-        compose(Parts(response_format=UNBUILDABLE[name]), tokens=byte_judge(None).tokens, format=Format("bench"))
+        compose(Parts(response_format=UNBUILDABLE[name]), tokens=judge.tokens, format=Format("bench"))
 
 
 @pytest.mark.parametrize("name", list(BUILDABLE))
-def test_every_answer_of_another_set_is_built(name: str) -> None:
-    judge, adapter, read = byte_judge(None), TypeAdapter(BUILDABLE[name]), 0
+def test_every_answer_of_another_set_is_built(judge: Judge, name: str) -> None:
+    adapter, read = TypeAdapter(BUILDABLE[name]), 0
     plan = compose(Parts(response_format=BUILDABLE[name]), tokens=judge.tokens, format=Format("bench"))
     assert not any("hash" in row.reason for row in plan.schema_report.relaxed)
     found = Compiled(plan, judge.engine, judge.tokenizer)
@@ -89,8 +88,7 @@ def test_every_answer_of_another_set_is_built(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(PERHAPS))
-def test_a_set_that_python_may_be_unable_to_build_is_a_row_and_a_refusal_names_the_item(name: str) -> None:
-    judge = byte_judge(None)
+def test_a_set_that_python_may_not_build_is_a_row_and_a_refusal_names_the_item(judge: Judge, name: str) -> None:
     plan = compose(Parts(response_format=PERHAPS[name]), tokens=judge.tokens, format=Format("bench"))
     assert any("hash" in row.reason.lower() for row in plan.schema_report.relaxed), plan.schema_report
     if name in ("bare", "anything"):

@@ -37,6 +37,7 @@ LLGUIDANCE = {"grammars": [{"lark_grammar": LARK}]}
 TAG = {"tag": "n", "schema": {"type": "integer"}}
 FUNCTION = {"name": "f", "parameters": SCHEMA}
 TOOLS = [{"type": "function", "function": FUNCTION}, {"type": "function", "function": {"name": "g"}}]
+G = {"type": "function", "function": {"name": "g"}}
 CALL, CALL_G = '<tool_call>\n{"name": "f", "arguments": {"a": 5}}\n</tool_call>', (
     '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>'
 )  # fmt: skip
@@ -66,140 +67,71 @@ FIELDS: dict[str, list[tuple[Any, str, str]]] = {
     ],
     "structural_tag": [(TAG, "<n>5</n>", "<n>a</n>"), (json.dumps(TAG), "<n>5</n>", "<n>a</n>")],
 }
-CASES = [(field, *case) for field, cases in FIELDS.items() for case in cases]
+#: Bodies that ask for a constraint, in every form of it, a text of it, and one that is not.
+BODIES: list[tuple[Any, str, str]] = [
+    *(
+        (body, good, bad)
+        for field, cases in FIELDS.items()
+        for value, good, bad in cases
+        for body in ({"structured_outputs": {field: value}}, {"extra_body": {"structured_outputs": {field: value}}})
+    ),
+    *(({key: value}, good, bad) for key, field in CONSTRAINT_ALIASES.items() for value, good, bad in FIELDS[field]),
+    *(
+        (body, OBJECT, NOT_OBJECT)
+        for body in (
+            {"response_format": {"type": "json_schema", "name": "n", "schema": SCHEMA}},
+            {"response_format": {"type": "json_object", "schema": SCHEMA}},
+            {"response_format": SCHEMA},
+            {"constraint": json.dumps(SCHEMA), "constraint_type": "json_schema"},
+            {"constraint": json.dumps(SCHEMA), "constraint_type": "json"},
+            {"constraint": SCHEMA, "constraint_type": "json"},
+        )
+    ),
+    ({"response_format": {"type": "json_object"}}, '{"any": [null]}', "any"),
+    ({"text": {"format": {"type": "json_object"}}}, '{"any": [null]}', "any"),
+    ({"constraint": "[0-9]{2}"}, "12", "1"),
+    ({"constraint": "[0-9]{2}", "constraint_type": "regex"}, "12", "1"),
+    ({"constraint": LARK, "constraint_type": "lark"}, "x1", "x"),
+]
 
 
-# -- K1
+#: What is no constraint, and how it is refused.
+NO_CONSTRAINT: list[tuple[Any, str]] = [
+    ({}, "structured_outputs: there is no constraint; expected exactly one of choice, regex, json, json_object, "),
+    ({"choice": ["a"], "regex": "a"}, "structured_outputs: 2 constraints at once; expected exactly one of"),
+    ({"json_object": False}, "structured_outputs: there is no constraint"),
+    ({"choise": ["a"]}, "structured_outputs: unknown key 'choise'; expected exactly one of choice"),
+    (5, "structured_outputs: not an object"),
+    ("{", "structured_outputs: not JSON"),
+    ({"choice": "yes"}, "structured_outputs.choice: str is not a list"),
+    ({"choice": ["a", ""]}, r"structured_outputs.choice\[1\]: \"\" is not a text"),
+    ({"regex": 5}, "structured_outputs.regex: int is not a pattern"),
+    ({"regex": "a("}, "structured_outputs.regex line 1, column 2: missing \\), unterminated"),
+    ({"json": 5}, "structured_outputs.json: int is not a schema"),
+    ({"json": "{"}, "structured_outputs.json: not JSON: .*line 1 column 2"),
+    ({"json_object": 1}, "structured_outputs.json_object: 1 is not true"),
+    ({"grammar": " "}, "structured_outputs.grammar: the grammar is empty"),
+    ({"grammar": "start: <[5]>"}, r"structured_outputs.grammar line 1, column 8: <\[5\]> writes a token"),
+    ({"grammar": {"type": "ebnf", "value": ""}}, "structured_outputs.grammar.type: unknown type 'ebnf'"),
+    ({"structural_tag": {}}, "structured_outputs.structural_tag"),
+    ({"regex": "a", "whitespace_pattern": " "}, "structured_outputs.whitespace_pattern: ' ' is not supported"),
+    ({"regex": "a", "backend": "outlines"}, "structured_outputs.backend: 'outlines' is not supported"),
+]
 
 
-@pytest.mark.parametrize(("field", "value", "good", "bad"), CASES)
-@pytest.mark.parametrize("wrap", [lambda body: body, lambda body: {"extra_body": body}], ids=["body", "extra_body"])
-def test_K1_structured_outputs(engine: Engine, wrap: Any, field: str, value: Any, good: str, bad: str):
-    plan = plan_for(wrap({"structured_outputs": {field: value}}), engine)
+@pytest.mark.parametrize(("body", "good", "bad"), BODIES)
+def test_K1_K2_K3_K5_a_constraint_in_every_form(engine: Engine, body: Any, good: str, bad: str):
+    plan = plan_for(body, engine)
     assert writes(plan, engine, good)
     assert not writes(plan, engine, bad)
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ({}, "structured_outputs: there is no constraint; expected exactly one of choice, regex, json, json_object, "),
-        ({"choice": ["a"], "regex": "a"}, "structured_outputs: 2 constraints at once; expected exactly one of"),
-        ({"json_object": False}, "there is no constraint"),
-        ({"choise": ["a"]}, "structured_outputs: unknown key 'choise'; expected exactly one of choice"),
-        (5, "structured_outputs: not an object"),
-        ("{", "structured_outputs: not JSON"),
-        ({"choice": "yes"}, "structured_outputs.choice: str is not a list"),
-        ({"choice": ["a", ""]}, r"structured_outputs.choice\[1\]: \"\" is not a text"),
-        ({"regex": 5}, "structured_outputs.regex: int is not a pattern"),
-        ({"regex": "a("}, "structured_outputs.regex line 1, column 2: missing \\), unterminated"),
-        ({"json": 5}, "structured_outputs.json: int is not a schema"),
-        ({"json": "{"}, "structured_outputs.json: not JSON: .*line 1 column 2"),
-        ({"json_object": 1}, "structured_outputs.json_object: 1 is not true"),
-        ({"grammar": " "}, "structured_outputs.grammar: the grammar is empty"),
-        ({"grammar": "start: <[5]>"}, r"structured_outputs.grammar line 1, column 8: <\[5\]> writes a token"),
-        ({"grammar": {"type": "ebnf", "value": ""}}, "structured_outputs.grammar.type: unknown type 'ebnf'"),
-        ({"structural_tag": {}}, "structured_outputs.structural_tag"),
-        ({"regex": "a", "whitespace_pattern": " "}, "structured_outputs.whitespace_pattern: ' ' is not supported"),
-        ({"regex": "a", "backend": "outlines"}, "structured_outputs.backend: 'outlines' is not supported"),
-    ],
-)
-def test_K1_what_is_no_constraint_is_refused(engine: Engine, value: Any, message: str):
-    with pytest.raises(RequestError, match=f"(?s){message}"):
-        plan_for({"structured_outputs": value}, engine)
-
-
-# -- K2
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA, "strict": True}}},
-        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}},
-        {"response_format": {"type": "json_schema", "name": "n", "schema": SCHEMA}},
-        {"response_format": {"type": "json_object", "schema": SCHEMA}},
-        {"response_format": SCHEMA},
-        {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True}}},
-    ],
-)
-def test_K2_a_schema_in_every_form(engine: Engine, body: Any):
-    plan = plan_for(body, engine)
-    assert writes(plan, engine, OBJECT)
-    assert not writes(plan, engine, NOT_OBJECT)
-
-
-def test_K2_json_object_and_text(engine: Engine):
-    for body in ({"response_format": {"type": "json_object"}}, {"text": {"format": {"type": "json_object"}}}):
-        plan = plan_for(body, engine)
-        assert writes(plan, engine, '{"any": [null]}')
-        assert not writes(plan, engine, "any")
+def test_K2_text_is_no_constraint(engine: Engine):
     for body in ({"response_format": {"type": "text"}}, {"text": {"format": {"type": "text"}}}):
         assert plan_for(body, engine).response is None
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (
-            {"response_format": {"type": "xml"}},
-            "response_format.type: unknown type 'xml'; expected text, structural_tag, json_object or json_schema",
-        ),
-        (
-            {"response_format": {"type": "json_schema"}},
-            r'response_format.json_schema: there is no schema; expected \{"name"',
-        ),
-        (
-            {"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}},
-            "response_format.json_schema: there is no schema",
-        ),
-        ({"response_format": {}}, "response_format: there is no type"),
-        ({"response_format": "json"}, "response_format: 'json' is not a response format"),
-        ({"response_format": {"type": "text", "strict": True}}, "response_format: unknown key 'strict'"),
-        ({"text": {"format": {"type": "xml"}}}, "text.format.type: unknown type 'xml'"),
-        ({"text": {"fmt": {}}}, "text: unknown key 'fmt'; expected format"),
-        ({"text": {"verbosity": "lots"}}, "text.verbosity: 'lots' is unknown; expected low, medium or high"),
-    ],
-)
-def test_K2_what_is_no_format_is_refused(engine: Engine, body: Any, message: str):
-    with pytest.raises(RequestError, match=f"^{message}"):
-        plan_for(body, engine)
-
-
 # -- K3
-
-
-@pytest.mark.parametrize(
-    ("body", "good", "bad"),
-    [
-        ({"constraint": "[0-9]{2}"}, "12", "1"),
-        ({"constraint": "[0-9]{2}", "constraint_type": "regex"}, "12", "1"),
-        ({"constraint": LARK, "constraint_type": "lark"}, "x1", "x"),
-        ({"constraint": json.dumps(SCHEMA), "constraint_type": "json_schema"}, OBJECT, NOT_OBJECT),
-        ({"constraint": json.dumps(SCHEMA), "constraint_type": "json"}, OBJECT, NOT_OBJECT),
-        ({"constraint": SCHEMA, "constraint_type": "json"}, OBJECT, NOT_OBJECT),
-    ],
-)
-def test_K3_constraint_and_its_type(engine: Engine, body: Any, good: str, bad: str):
-    plan = plan_for(body, engine)
-    assert writes(plan, engine, good)
-    assert not writes(plan, engine, bad)
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({"constraint": "{", "constraint_type": "json"}, "constraint: not JSON: .*line 1 column 2"),
-        ({"constraint": "[1]", "constraint_type": "json_schema"}, "constraint: list is not a schema"),
-        ({"constraint": "a", "constraint_type": "xml"}, "constraint_type: unknown type 'xml'; expected regex, lark, "),
-        ({"constraint_type": "lark"}, "constraint: there is no constraint"),
-        ({"constraint": 5}, "constraint.*: int is not a pattern"),
-        ({"constraint": "start: (", "constraint_type": "lark"}, "constraint.* line 1, column 9: the grammar ends too"),
-    ],
-)
-def test_K3_a_broken_constraint_is_refused(engine: Engine, body: Any, message: str):
-    with pytest.raises(RequestError, match=f"^{message}"):
-        plan_for(body, engine)
 
 
 RAW = {"grammars": [{"name": "top", "lark_grammar": 'start: <think> "n=" /[0-9]{2}/ | "x" <[0-9]>'}]}
@@ -267,14 +199,6 @@ def test_K4_two_constraints_are_refused_wherever_they_stand():
 # -- K5
 
 
-@pytest.mark.parametrize("key", CONSTRAINT_ALIASES)
-def test_K5_names_of_other_servers_constrain_as_well(engine: Engine, key: str):
-    for value, good, bad in FIELDS[CONSTRAINT_ALIASES[key]]:
-        plan = plan_for({key: value}, engine)
-        assert writes(plan, engine, good), value
-        assert not writes(plan, engine, bad), value
-
-
 @pytest.mark.parametrize(
     "key", ["guided_jsn", "guided_whitespace_pattern", "guided_options_request", "constraints", "json_schemas"]
 )
@@ -285,14 +209,6 @@ def test_K5_a_constraint_that_no_one_knows_is_never_ignored(key: str):
 
 
 # -- K9, as amended: nothing is stripped from a schema; null is a type that a union names
-
-
-def test_K9_null_is_written_where_the_schema_names_it_and_nowhere_else(engine: Engine):
-    schema = closed({"name": {"type": "string"}, "nick": {"anyOf": [{"type": "string"}, {"type": "null"}]}})
-    plan = plan_for({"structured_outputs": {"json": schema}}, engine)
-    assert writes(plan, engine, '{"name": "a", "nick": null}')
-    assert not writes(plan, engine, '{"name": null, "nick": null}')
-    assert not writes(plan, engine, '{"name": "a"}')
 
 
 class Person(pydantic.BaseModel):
@@ -390,19 +306,21 @@ def test_K9_each_unknown_format_is_one_note(engine: Engine):
             ["text"],
         ),
         ({"tools": TOOLS, "tool_choice": "none"}, ["text"], [CALL]),
-        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "g"}}}, [CALL_G], ["text", CALL]),
+        ({"tools": TOOLS, "tool_choice": G}, [CALL_G], ["text", CALL]),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "g"}}, [CALL_G], ["text", CALL]),
-        ({"tools": TOOLS, "parallel_tool_calls": False}, [CALL], [f"{CALL}\n{CALL_G}"]),
+        ({"tools": TOOLS, "tool_choice": "auto", "parallel_tool_calls": False}, ["text", CALL], [f"{CALL}\n{CALL_G}"]),
         (
             {
                 "tools": TOOLS,
-                "tool_choice": {
-                    "type": "allowed_tools",
-                    "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "g"}}]},
-                },
+                "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [G]}},
             },
             [CALL_G],
             ["text", CALL],
+        ),
+        (
+            {"tools": TOOLS, "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [G]}},
+            ["text", CALL_G],
+            [CALL],
         ),
         ({"tools": [{"type": "function", **FUNCTION}]}, ["text", CALL], [CALL_G]),
         ({"functions": [FUNCTION], "function_call": {"name": "f"}}, [CALL], ["text"]),
@@ -456,6 +374,31 @@ def test_limits_stops_and_sampling_are_handed_on():
 @pytest.mark.parametrize(
     ("body", "message"),
     [
+        *(({"structured_outputs": value}, message) for value, message in NO_CONSTRAINT),
+        (
+            {"response_format": {"type": "xml"}},
+            "response_format.type: unknown type 'xml'; expected text, structural_tag, json_object or json_schema",
+        ),
+        (
+            {"response_format": {"type": "json_schema"}},
+            r'response_format.json_schema: there is no schema; expected \{"name"',
+        ),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "n"}}},
+            "response_format.json_schema: there is no schema",
+        ),
+        ({"response_format": {}}, "response_format: there is no type"),
+        ({"response_format": "json"}, "response_format: 'json' is not a response format"),
+        ({"response_format": {"type": "text", "strict": True}}, "response_format: unknown key 'strict'"),
+        ({"text": {"format": {"type": "xml"}}}, "text.format.type: unknown type 'xml'"),
+        ({"text": {"fmt": {}}}, "text: unknown key 'fmt'; expected format"),
+        ({"text": {"verbosity": "lots"}}, "text.verbosity: 'lots' is unknown; expected low, medium or high"),
+        ({"constraint": "{", "constraint_type": "json"}, "constraint: not JSON: .*line 1 column 2"),
+        ({"constraint": "[1]", "constraint_type": "json_schema"}, "constraint: list is not a schema"),
+        ({"constraint": "a", "constraint_type": "xml"}, "constraint_type: unknown type 'xml'; expected regex, lark, "),
+        ({"constraint_type": "lark"}, "constraint: there is no constraint"),
+        ({"constraint": 5}, "constraint.*: int is not a pattern"),
+        ({"constraint": "start: (", "constraint_type": "lark"}, "constraint.* line 1, column 9: the grammar ends too"),
         (None, "body: NoneType is not a request; expected an object"),
         ([], "body: list is not a request"),
         ({"temprature": 1}, r"temprature: unknown key \(is it 'temperature'\?\)"),
@@ -497,11 +440,12 @@ def test_limits_stops_and_sampling_are_handed_on():
         ({"short_budget": True}, "short_budget: True is unknown; expected cut or error"),
         ({"reasoning_preset": "x"}, "reasoning_preset: unknown preset 'x'; expected native or structured"),
         ({"tools": TOOLS, "functions": []}, "functions: tools are there as well"),
+        ({"functions": 5}, "functions: not a list; expected a list"),
         ({"tools": TOOLS, "tool_choice": "f", "function_call": "f"}, "function_call: tool_choice is there as well"),
         ({"tool_choice": "required"}, "tool_choice: 'required' without tools"),
     ],
 )
-def test_a_bad_key_is_named(engine: Engine, body: Any, message: str):
+def test_K1_K2_K3_what_cannot_be_read_is_named(engine: Engine, body: Any, message: str):
     with pytest.raises(RequestError, match=f"^{message}"):
         plan_for(body, engine)
 
@@ -510,6 +454,7 @@ def test_keys_that_change_nothing_are_listed():
     neutral = {key: values[0] for key, values in UNSUPPORTED.items() if values}
     assert set(read_request(neutral | dict.fromkeys(HARMLESS, "x")).parts.ignored) == {*neutral, *HARMLESS}
     assert read_request({"who_knows": 1}, ignore_unknown=True).parts.ignored == ("who_knows",)
+    assert read_request({"chat_template_kwargs": {"enable_thinking": None}}).parts.thinking is None
     assert read_request(dict.fromkeys((*UNSUPPORTED, *GUIDANCE, *SAMPLING), None)).parts.ignored == ()
 
 

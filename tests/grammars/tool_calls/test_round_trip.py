@@ -16,7 +16,7 @@ from grammars.tool_calls.syntaxes.lookup import SYNTAXES, syntax
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 from special_tokens.errors import ModelError, ToolError
-from tests.cases import costly
+from tests.cases import costly, seeds
 from tests.conftest import small_engine
 from tests.judges.tool_calls import calls_of, read, refused_at, section
 from tests.made_up.wire_forms import FORMS, MARKERS, TOOLS, calls
@@ -62,7 +62,6 @@ _RAW = [
     for name, form in FORMS.items()
     if form.syntax in ("xml_equals", "invoke", "key_tags", "gemma") and form.option("strings") != "json"
 ]
-_SIX = ["plain", "a < b </x>", "one\n\n中文", "", "ends with a line break\n", "holds </parameter > in a line"]
 
 
 def _one(name: str, tool: Tool, arguments: dict[str, Any]) -> str:
@@ -72,17 +71,6 @@ def _one(name: str, tool: Tool, arguments: dict[str, Any]) -> str:
 
 def _with(properties: dict[str, Any], required: tuple[str, ...] = ()) -> Tool:
     return Tool("f", parameters={"type": "object", "properties": properties, "required": list(required)})
-
-
-@pytest.mark.parametrize("value", _SIX)
-@pytest.mark.parametrize("name", _RAW)
-def test_raw_strings_carry_markup_line_breaks_and_look_alikes(wire_engine: Engine, name: str, value: str) -> None:
-    """T2: six values that broke grammars elsewhere, each before and after another argument."""
-    form, tool = FORMS[name], _with({"a": {"type": "string"}, "b": {"type": "string"}}, ("a",))
-    for arguments in ({"a": value}, {"a": value, "b": value}):
-        text = _one(name, tool, arguments)
-        assert refused_at(wire_engine, section(wire_engine, form, [tool]), text) is None
-        assert calls_of(read(wire_engine, form, {"f": tool}, text)[0])[0].arguments == arguments
 
 
 PIECES = (
@@ -103,16 +91,19 @@ PIECES = (
 )
 
 
+@pytest.mark.parametrize("seed", seeds(3, default=1))
 @pytest.mark.parametrize("name", _RAW)
 @pytest.mark.parametrize("pattern", [None, "^[^q]*$"])
-def test_what_masks_let_a_value_be_is_what_is_read(wire_engine: Engine, name: str, pattern: str | None) -> None:
-    """The judge writes and reads back: texts of pieces of tags, as far as the renderer can write them."""
+def test_what_masks_let_a_value_be_is_what_is_read(
+    wire_engine: Engine, name: str, pattern: str | None, seed: int
+) -> None:
+    """T2.  The judge writes and reads back: texts of pieces of tags, as far as the renderer can write them."""
     string: dict[str, Any] = {"type": "string"} | ({} if pattern is None else {"pattern": pattern})
     tool = Tool("f", parameters={"type": "object", "properties": {"x": string, "y": string}, "required": ["x", "y"]})
-    form, rng = FORMS[name], random.Random(name)
+    form, rng = FORMS[name], random.Random(f"{name} {seed}")
     node = section(wire_engine, form, [tool])
     tried = 0
-    for _ in range(60):
+    for _ in range(20):
         values = {key: "".join(rng.choices(PIECES, k=rng.randint(0, 6))) for key in ("x", "y")}
         try:
             text = syntax(form.syntax).render(form, [Call("f", values)], {"f": tool})
@@ -121,7 +112,7 @@ def test_what_masks_let_a_value_be_is_what_is_read(wire_engine: Engine, name: st
         tried += 1
         assert refused_at(wire_engine, node, text) is None, text
         assert [call.arguments for call in calls_of(read(wire_engine, form, {"f": tool}, text)[0])] == [values], text
-    assert tried > 20
+    assert tried > 6
 
 
 @pytest.mark.parametrize("name", _RAW)
@@ -161,13 +152,6 @@ def test_calls_that_break_the_schema_are_refused(
 ) -> None:
     text = _one(name, Tool("f", parameters={}), arguments)
     assert refused_at(wire_engine, section(wire_engine, FORMS[name], [CHECKED]), text) is not None, wrong
-
-
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("arguments", [{"a": "xx"}, {"a": "xx", "b": 7, "c": "E", "d": "abc"}])
-def test_calls_that_keep_the_schema_are_accepted(wire_engine: Engine, name: str, arguments: dict[str, Any]) -> None:
-    text = _one(name, CHECKED, arguments)
-    assert refused_at(wire_engine, section(wire_engine, FORMS[name], [CHECKED]), text) is None
 
 
 @pytest.mark.parametrize("name", FORMS)

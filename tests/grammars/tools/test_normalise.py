@@ -25,12 +25,12 @@ from guided.output.parser import OutputParser
 from special_tokens.errors import GrammarError, ToolError
 from tests.cases import costly
 from tests.judges.plans import END, FORMAT, accepts, plan_of, write_to_the_end
+from tests.made_up.schemas import having
 
-PARAMETERS = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}, "unit": {"enum": ["C", "F"]}, "days": {"type": "integer", "minimum": 1}},
-    "required": ["city"],
-}
+PARAMETERS = having(
+    {"city": {"type": "string"}, "unit": {"enum": ["C", "F"]}, "days": {"type": "integer", "minimum": 1}},
+    optional=["unit", "days"],
+)
 
 
 class Weather(BaseModel):
@@ -124,43 +124,10 @@ def test_T1_every_source_of_tools_gives_the_same_tool(engine: Engine, source: st
         assert writes(plan, engine, call(name, arguments)) == judge.is_valid(arguments), arguments
 
 
-def test_descriptions_come_from_docstring_and_annotation():
-    (tool,) = normal_tools([weather])
-    told = {name: body.get("description") for name, body in tool.parameters["properties"].items()}
-    assert told == {"city": "Where.", "unit": "Celsius or Fahrenheit.", "days": "How many"}
-    assert tool.parameters["required"] == ["city"]
-    (tool,) = normal_tools([Sphinx.weather])
-    assert tool.parameters["properties"]["city"]["description"] == "Where."
-
-
 def test_a_partial_lacks_what_is_given():
     (tool,) = normal_tools([functools.partial(weather, unit="F")])
     assert tool.name == "weather"
     assert set(tool.parameters["properties"]) == {"city", "days"}
-
-
-def test_T1_only_what_tool_choice_allows(engine: Engine):
-    tools = [FUNCTION, {"name": "stop"}]
-    rain, stop = call("weather", {"city": "Oslo"}), call("stop", {})
-    allowed = {
-        "type": "allowed_tools",
-        "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "name": "stop"}]},
-    }
-    expected: list[tuple[Any, set[str]]] = [
-        (None, {"text", rain, stop}),
-        ("auto", {"text", rain, stop}),
-        ("none", {"text"}),
-        ("required", {rain, stop}),
-        ({"type": "function", "function": {"name": "stop"}}, {stop}),
-        ("stop", {stop}),
-        (allowed, {"text", stop}),
-        ({"type": "allowed_tools", "mode": "required", "tools": [{"name": "weather"}]}, {rain}),
-    ]
-    for choice, texts in expected:
-        plan = plan_of(engine, tools=tools, tool_choice=choice)
-        assert {text for text in ("text", rain, stop) if writes(plan, engine, text)} == texts, choice
-        for unknown in (call("weather2", {}), call("weathe", {"city": "a"}), call("", {})):
-            assert not writes(plan, engine, unknown)
 
 
 NAMES = ["my-tool", "my_tool", "my.tool", "my tool", "mytool", "天気", "天_気", "weather", "wetter", "naïve", "NAÏVE"]

@@ -162,13 +162,6 @@ def test_one_node_used_twice_is_written_once() -> None:
     assert render(seq(shared, ",", shared)).lark().count("shared:") == 1
 
 
-def test_the_same_tree_gives_the_same_text() -> None:
-    def tree() -> Node:
-        return seq(Rule("a", alt("x", "y")), Lexeme("B", Pattern("[0-9]+")), opt("z"))
-
-    assert render(tree()) == render(tree())
-
-
 # -- terminals
 
 

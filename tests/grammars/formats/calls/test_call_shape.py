@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,18 +18,8 @@ from guided.state.state import GuidanceState
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from special_tokens.errors import ToolError
 from tests.judges.conversations import CONVERSATIONS, TOOLS, troubles
-from tests.made_up.call_templates import (
-    ALONE,
-    COUNTED,
-    DELIMITED,
-    EMPTY,
-    JSON_VALUES,
-    NUMBERED,
-    RENAMED,
-    SPELLED,
-    TYPED,
-    each,
-)
+from tests.made_up.call_templates import ALONE, DELIMITED, JSON_VALUES, NUMBERED, SPELLED, TYPED
+from tests.made_up.templates import each
 
 
 def calls_of(template: str, *, text: bool = True) -> ToolCallFormat:
@@ -41,55 +31,23 @@ def calls_of(template: str, *, text: bool = True) -> ToolCallFormat:
     return found.format.tool_calls
 
 
-@pytest.mark.parametrize("name", NUMBERED)
-def test_calls_that_carry_their_number_follow_each_other(name: str) -> None:
-    form = calls_of(NUMBERED[name])
-    assert form.max_calls is None
+#: Templates, and what the format of their calls says.
+READ: dict[str, tuple[str, Callable[[ToolCallFormat], bool]]] = {
+    name: (template, said)
+    for templates, said in (
+        (NUMBERED | SPELLED, lambda form: form.max_calls is None),
+        (ALONE, lambda form: form.max_calls == 1),
+        (JSON_VALUES, lambda form: form.option("strings") == "json"),
+        (DELIMITED, lambda form: form.option("quote_end") in ("]]>", "⟫")),
+    )
+    for name, template in templates.items()
+}
 
 
-@pytest.mark.parametrize("name", COUNTED)
-def test_calls_that_tell_of_the_others_fall_back_and_say_so(name: str) -> None:
-    template, why = COUNTED[name]
-    found, _ = inference_of_template(template)
-    assert found.format.tool_calls == DESCRIBED_CALLS
-    assert re.search(why, " ".join(found.notes)), found.notes
-
-
-@pytest.mark.parametrize("name", ALONE)
-def test_calls_in_messages_of_their_own_are_one_a_turn(name: str) -> None:
-    assert calls_of(ALONE[name], text=False).max_calls == 1
-
-
-CHANGED = "is written differently|in a form that is not recognised"
-OTHERWISE = "a second call in a form that is not recognised|cross-check failed"
-
-
-@pytest.mark.parametrize(
-    ("template", "why"),
-    [
-        *(pytest.param(text, CHANGED, id=f"names: {name}") for name, text in RENAMED.items()),
-        *(pytest.param(text, OTHERWISE, id=f"no arguments: {name}") for name, text in EMPTY.items()),
-    ],
-)
-def test_what_is_written_otherwise_in_some_calls_falls_back_and_says_so(template: str, why: str) -> None:
-    found, _ = inference_of_template(template)
-    assert found.format.tool_calls == DESCRIBED_CALLS
-    assert re.search(why, found.notes[0]), found.notes
-
-
-@pytest.mark.parametrize("name", SPELLED)
-def test_calls_are_spelled_as_the_template_spells_json(name: str) -> None:
-    assert calls_of(SPELLED[name]).max_calls is None
-
-
-@pytest.mark.parametrize("name", JSON_VALUES)
-def test_values_that_are_json_one_by_one_are_read_and_written_as_json(name: str) -> None:
-    assert calls_of(JSON_VALUES[name]).option("strings") == "json"
-
-
-@pytest.mark.parametrize("name", DELIMITED)
-def test_strings_between_delimiters_of_their_own_are_raw(name: str) -> None:
-    assert calls_of(DELIMITED[name]).option("quote_end") in ("]]>", "⟫")
+@pytest.mark.parametrize("name", READ)
+def test_calls_are_read_off_their_renderings(name: str) -> None:
+    template, said = READ[name]
+    assert said(calls_of(template, text=name not in ALONE))
 
 
 @pytest.mark.parametrize("name", TYPED)

@@ -8,8 +8,8 @@ import pytest
 
 import grammars.json_schema.document.documents as documents_module
 from grammars.json_schema.build import DEFAULT_SPELLING, build
-from grammars.json_schema.document.places import written_keyword
 from special_tokens.errors import RequestError, SchemaError
+from tests.made_up.schemas import having
 
 _SEVEN = "http://json-schema.org/draft-07/schema#"
 _LOST = {"type": "string", "pattern": "^(a|b)\\1$"}  # a back-reference: relaxed where it stands
@@ -58,21 +58,33 @@ def test_what_leans_on_a_relaxed_part_deep_inside_is_relaxed(schema: Any, wanted
 
 
 _NONE = {"type": "string", "minLength": 5, "maxLength": 3}
+#: Constants, and sibling keywords that none of them satisfies.
+_IMPOSSIBLE: list[dict[str, Any]] = [
+    {"const": 3, "minimum": 5},
+    {"const": 3, "exclusiveMaximum": 3},
+    {"enum": [3, 5.5], "multipleOf": 2},
+    {"enum": ["x"], "pattern": "^y$"},
+    {"enum": ["x", "yy"], "minLength": 3},
+    {"const": "xyz", "maxLength": 2},
+    {"const": "x", "format": "date"},
+]
 
 
 @pytest.mark.parametrize(
     ("schema", "wanted"),
     [
-        (_NONE, ""),
-        ({"type": "object", "properties": {"a": _NONE}, "required": ["a"]}, "/properties/a"),
+        *((schema, "") for schema in (_NONE, *_IMPOSSIBLE)),
+        *(
+            ({"type": "object", "properties": {"a": schema}, "required": ["a"]}, "/properties/a")
+            for schema in (_NONE, *_IMPOSSIBLE)
+        ),
         ({"type": "object", "properties": {"b": dict(_NONE), "a": _NONE}, "required": ["a"]}, "/properties/a"),
         (
             {"properties": {"a": {"$ref": "#/$defs/n"}}, "required": ["a"], "type": "object", "$defs": {"n": _NONE}},
             "/$defs/n",
         ),
         (
-            {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": False}, "required": ["b"]}},
-             "required": ["a"]},
+            having({"a": {"type": "object", "properties": {"b": False}, "required": ["b"]}}),
             "/properties/a",
         ),
         ({"allOf": [{"type": "string"}, {"type": "integer"}]}, ""),
@@ -84,16 +96,6 @@ def test_what_no_value_satisfies_is_named_where_it_stands(schema: Any, wanted: s
     with pytest.raises(SchemaError, match="no value satisfies") as found:
         build(schema, watch=True)
     assert found.value.pointer == wanted
-
-
-def test_the_keyword_is_the_one_that_is_written() -> None:
-    schema = {"items": [{}], "dependencies": {"a": ["b"]}, "const": 1}
-    assert [written_keyword(schema, word) for word in ("prefixItems", "dependentSchemas", "enum", "anyOf")] == [
-        "items",
-        "dependencies",
-        "const",
-        None,
-    ]
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,10 @@ from special_tokens.errors import GuidedError, SchemaError
 from tests.cases import seeds
 from tests.guided.validation.validators import judge as verdicts_of
 from tests.judges.schema_causes import unexcused
-from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Compiled, Judge
 
 _FOUR, _SIX, _SEVEN, _2019, _2020 = (dialect.uri for dialect in DIALECTS)
 _LISTS = {"type": "array", "items": {"type": "array"}, "uniqueItems": True}
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
 
 
 def _rows(found: Compiled, outcome: str) -> list[tuple[str, str]]:
@@ -42,16 +36,11 @@ def _verdicts(schema: Any, value: Any) -> list[bool | None]:
 # -- OpenAPI's nullable
 
 
-@pytest.mark.parametrize("siblings", [{}, {"type": "string"}, {"type": ["string", "integer"]}, {"enum": ["a", "b"]}])
-def test_a_nullable_constant_is_no_other(judge: Judge, siblings: dict[str, Any]) -> None:
-    """Both read as validators do: null joins the types and an ``enum``, and a ``const`` leaves one value."""
-    for schema in {"const": "a", "nullable": True, **siblings}, {**siblings, "nullable": True, "const": "a"}:
-        whole = {"type": "object", "properties": {"k": schema}, "required": ["k"]}
-        found, inner = judge.compiled(schema), judge.compiled(whole)
-        for value in None, "a", "b":
-            is_valid = set(_verdicts(schema, value)) == {True}
-            assert found.accepts(json.dumps(value)) == is_valid, (schema, value)
-            assert inner.accepts(json.dumps({"k": value})) == is_valid, (schema, value)
+@pytest.mark.parametrize("siblings", [{"type": ["string", "integer"]}, {"type": "string", "enum": ["a", "b"]}])
+def test_null_joins_the_types_and_an_enum_and_a_constant_leaves_one_value(judge: Judge, siblings: Any) -> None:
+    for constant, accepted in (({}, [True, True, True]), ({"const": "a"}, [False, True, False])):
+        found = judge.compiled({**constant, "nullable": True, **siblings})
+        assert [found.accepts(json.dumps(value)) for value in (None, "a", "b")] == accepted
 
 
 @pytest.mark.parametrize("word", ["anyOf", "oneOf", "allOf"])
@@ -96,6 +85,23 @@ def test_a_resource_is_read_by_its_own_dialect(judge: Judge, around: Any, name: 
                 verdicts = set(_verdicts(schema, {"a": value}))
                 if verdicts in ({True}, {False}):
                     assert found.accepts(json.dumps({"a": value})) == verdicts.pop(), (schema, value)
+
+
+_NEXT_TO_A_REFERENCE: dict[str, Any] = {"$schema": _FOUR, "$ref": "#/definitions/any", "type": "object"}
+
+
+@pytest.mark.parametrize("more", [{}, {"$id": "https://example.com/root"}, {"title": "t", "$anchor": "here"}])
+@pytest.mark.parametrize(
+    "part", [_NEXT_TO_A_REFERENCE, {"items": _NEXT_TO_A_REFERENCE, "type": "array", "minItems": 1}]
+)
+def test_what_stands_next_to_a_reference_counts(judge: Judge, part: dict[str, Any], more: dict[str, Any]) -> None:
+    """In a schema with identifiers as in one without, since ``$schema`` without ``$id`` begins no resource."""
+    definitions = {"any": {"description": "whatever"}, "part": part}
+    schema = {"definitions": definitions, "properties": {"a": {"$ref": "#/definitions/part"}}, "required": ["a"]} | more
+    for value, is_valid in ("x", False), ({}, True):
+        instance = {"a": [value] if "items" in part else value}
+        assert (set(_verdicts(schema, instance)) == {True}) is is_valid
+        assert judge.compiled(schema).accepts(json.dumps(instance)) is is_valid
 
 
 @pytest.mark.parametrize("stray", [_2019, _2020])
@@ -194,6 +200,15 @@ def test_a_bound_next_to_an_exclusive_one_is_exclusive_in_draft_4(
     assert ("", flag) in _rows(found, "narrowed")
 
 
+@pytest.mark.parametrize("bound", ["exclusiveMinimum", "exclusiveMaximum"])
+def test_an_exclusive_bound_that_is_a_number_is_said_in_draft_4(judge: Judge, bound: str) -> None:
+    """Its own meta-schema wants true or false; alone, ``jsonschema`` passes over it."""
+    for dialect, narrowed in (_FOUR, [("", bound)]), (_SIX, []):
+        found = judge.compiled({"$schema": dialect, "type": "integer", bound: 2})
+        assert not found.accepts("2")
+        assert [row for row in _rows(found, "narrowed") if row[1] == bound] == narrowed
+
+
 @pytest.mark.parametrize(
     ("schema", "value", "at"),
     [
@@ -221,7 +236,7 @@ def test_a_document_that_is_no_schema_is_named(document: Any) -> None:
 # -- the law
 
 
-def _schema(rng: random.Random, depth: int, *, is_root: bool = False, may_refer: bool = True) -> dict[str, Any]:
+def dialect_schema(rng: random.Random, depth: int, *, is_root: bool = False, may_refer: bool = True) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if is_root or rng.random() < 0.25:
         out["$schema"] = rng.choice(DIALECTS).uri
@@ -231,7 +246,7 @@ def _schema(rng: random.Random, depth: int, *, is_root: bool = False, may_refer:
             depth = 0  # the report does not list everything that an ignored dialect changes further below
 
     def below() -> dict[str, Any]:
-        return _schema(rng, depth - 1, may_refer=may_refer)
+        return dialect_schema(rng, depth - 1, may_refer=may_refer)
 
     values: list[Any] = [["integer", "null"], "string", "object", "array", ["object", "array"]]
     flat: list[Any] = [
@@ -289,8 +304,8 @@ def _orders(value: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("seed", seeds(3_000, default=150))
 def test_rows_tell_every_difference_from_a_validator(judge: Judge, seed: int) -> None:
     rng = random.Random(f"dialects {seed}")
-    schema = _schema(rng, 2, is_root=True)
-    target = _schema(rng, 1, may_refer=False)
+    schema = dialect_schema(rng, 2, is_root=True)
+    target = dialect_schema(rng, 1, may_refer=False)
     target.pop("$schema", None)  # some validators read it by the dialect of the reference
     schema["definitions"] = {"x": {"type": rng.choice(["integer", "object"])}, "y": target}
     values = [_value(rng) for _ in range(12)]

@@ -10,13 +10,8 @@ import pytest
 from grammars.json_schema.build import build
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as validators
-from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
+from tests.made_up.schemas import having
 
 
 def distinct(**words: Any) -> dict[str, Any]:
@@ -80,11 +75,7 @@ MIXED: dict[str, tuple[Any, str, Any]] = {
     "branches that another key tells apart": (
         {
             "anyOf": [
-                {
-                    "type": "object",
-                    "properties": {"k": {"const": 1}, "a": {**STRINGS, "uniqueItems": True}},
-                    "required": ["k", "a"],
-                },
+                having({"k": {"const": 1}, "a": {**STRINGS, "uniqueItems": True}}),
                 {"type": "object", "properties": {"k": {"const": 2}, "a": STRINGS}, "required": ["k", "a"]},
             ]
         },

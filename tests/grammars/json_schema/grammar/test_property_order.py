@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.judges.schema_laws import byte_judge
+from tests.judges.schema_masks import Judge
 
 INTEGER = {"type": "integer"}
 A_THEN_B = {"dependentSchemas": {"a": {"properties": {"b": INTEGER}, "required": ["b"]}}}
@@ -27,6 +27,14 @@ SEVEN = {"$schema": "http://json-schema.org/draft-07/schema#"}
     ],
     ids=json.dumps,
 )
-def test_a_key_stands_before_those_that_depend_on_it(schema: dict[str, Any], keys: str) -> None:
-    found = byte_judge(None).compiled({"type": "object", **schema})
+def test_a_key_stands_before_those_that_depend_on_it(judge: Judge, schema: dict[str, Any], keys: str) -> None:
+    found = judge.compiled({"type": "object", **schema})
     assert found.accepts(json.dumps(dict.fromkeys(keys, 1)))
+
+
+@pytest.mark.parametrize("names", [{"enum": ["b", "a"]}, {"$ref": "#/$defs/k"}, {"$ref": "#/$defs/j"}])
+def test_names_come_in_the_order_of_their_list_wherever_it_stands(judge: Judge, names: dict[str, Any]) -> None:
+    definitions = {"j": {"$ref": "#/$defs/k"}, "k": {"enum": ["b", "a"]}}
+    compiled = judge.compiled({"type": "object", "propertyNames": names, "minProperties": 2, "$defs": definitions})
+    assert compiled.accepts('{"b": 1, "a": 2}')
+    assert not compiled.accepts('{"a": 1, "b": 2}')

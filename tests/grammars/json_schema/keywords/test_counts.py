@@ -12,9 +12,8 @@ from grammars.json_schema.build import build
 from grammars.tree.render import render
 from grammars.values.json_copy import json_copy
 from special_tokens.errors import SchemaError
-from tests.judges.schema_laws import byte_judge
+from tests.judges.schema_masks import Judge
 
-JUDGE = byte_judge(None)
 LARGE = [2**31, 2**32, 2**63 - 1, 10**30]
 
 
@@ -31,33 +30,33 @@ LARGE = [2**31, 2**32, 2**63 - 1, 10**30]
     ],
 )
 def test_a_most_that_nothing_comes_to_asks_for_nothing(
-    count: int, schema: dict[str, Any], keyword: str, text: str
+    judge: Judge, count: int, schema: dict[str, Any], keyword: str, text: str
 ) -> None:
-    found = JUDGE.compiled({**schema, keyword: count}, "strict")
+    found = judge.compiled({**schema, keyword: count}, "strict")
     assert found.accepts(text)
 
 
 @pytest.mark.parametrize("count", LARGE)
 @pytest.mark.parametrize("keyword", ["minProperties", "minItems", "minLength"])
-def test_a_least_that_nothing_comes_to_is_refused_at_its_place(count: int, keyword: str) -> None:
+def test_a_least_that_nothing_comes_to_is_refused_at_its_place(judge: Judge, count: int, keyword: str) -> None:
     kind = {"minProperties": "object", "minItems": "array", "minLength": "string"}[keyword]
     with pytest.raises(SchemaError, match="at least") as caught:
-        JUDGE.compiled({"type": "object", "properties": {"a": {"type": kind, keyword: count}}, "required": ["a"]})
+        judge.compiled({"type": "object", "properties": {"a": {"type": kind, keyword: count}}, "required": ["a"]})
     assert "properties/a" in str(caught.value)
 
 
 @pytest.mark.parametrize("count", LARGE)
 @pytest.mark.parametrize(("keyword", "text"), [("minProperties", "{}"), ("minItems", "[]"), ("minContains", "[]")])
-def test_anything_breaks_a_least_that_nothing_comes_to(count: int, keyword: str, text: str) -> None:
+def test_anything_breaks_a_least_that_nothing_comes_to(judge: Judge, count: int, keyword: str, text: str) -> None:
     schema: dict[str, Any] = {keyword: count} | ({"contains": {"const": 1}} if keyword == "minContains" else {})
-    assert JUDGE.compiled({"not": schema}).accepts(text)
+    assert judge.compiled({"not": schema}).accepts(text)
 
 
 @pytest.mark.parametrize("size", [200, 1_900])
 @pytest.mark.parametrize("key", ["prefixItems", "items"])
-def test_long_tuples_may_end_anywhere(size: int, key: str) -> None:
+def test_long_tuples_may_end_anywhere(judge: Judge, size: int, key: str) -> None:
     draft = {"$schema": "http://json-schema.org/draft-07/schema#"} if key == "items" else {}
-    found = JUDGE.compiled({**draft, "type": "array", key: [{"type": "integer"}] * size, "maxItems": size})
+    found = judge.compiled({**draft, "type": "array", key: [{"type": "integer"}] * size, "maxItems": size})
     for length in (0, 1, 31, 62):
         assert found.accepts(str([7] * length))
     if size == 200:
@@ -83,8 +82,8 @@ class Own(float):
         {"not": {"const": Own(2.5)}},
     ],
 )
-def test_numbers_of_another_class_are_numbers(schema: dict[str, Any]) -> None:
-    found = JUDGE.compiled(schema)
+def test_numbers_of_another_class_are_numbers(judge: Judge, schema: dict[str, Any]) -> None:
+    found = judge.compiled(schema)
     assert found.accepts("1.5")
     kept = found.plan.response.schema if found.plan.response is not None else None
     assert "Own" not in repr(kept)

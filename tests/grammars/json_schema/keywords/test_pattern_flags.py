@@ -9,19 +9,13 @@ from typing import Any
 import pytest
 
 from grammars.json_schema.build import Outcome, build
-from grammars.regular.syntax.case_folding import _classes, case_folded
+from grammars.regular.syntax.case_folding import _classes
 from grammars.regular.syntax.ecma import InvalidPattern, NotRegular, language
-from grammars.regular.terms import matches
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import unexcused
-from tests.judges.schema_laws import byte_judge, honest
+from tests.judges.schema_laws import honest
 from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
 
 
 def _with_case() -> list[str]:
@@ -40,11 +34,6 @@ def test_letters_are_alike_where_both_validators_have_them_alike() -> None:
         for other in map(chr, _classes().get(code, (code,))):
             assert ours.fullmatch(other), (char, other)
             assert theirs.is_valid(other), (char, other)
-
-
-def test_classes_are_closed() -> None:
-    assert case_folded(((0x61, 0x7A),)) == ((0x41, 0x5A), (0x61, 0x7A), (0x17F, 0x17F), (0x212A, 0x212A))
-    assert case_folded(()) == ()
 
 
 @pytest.mark.parametrize(
@@ -92,28 +81,33 @@ def test_letters_that_readers_fold_differently_are_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(?m)^a$", "(?x) a", "(?>a+)b", "a++b", "(?P<n>a)(?P=n)", "a(?#b)c", "(a)?(?(1)b|c)", "(?u:a)", "a{2}+"]
+    ("pattern", "reason"),
+    [
+        *((pattern, "") for pattern in ("(?m)^a$", "(?x) a", "a(?#b)c", "(a)?(?(1)b|c)", "(?u:a)", "a{2}+")),
+        ("(?P<n>a)(?P=n)", ""),
+        (r"^(a)x\1$", "a back-reference, column 6"),
+        (r"^a(?>b|bc)$", "an atomic group, column 3"),
+        (r"^0++0$", "a possessive repeat, column 3"),
+    ],
 )
-def test_what_one_reader_knows_is_relaxed(pattern: str) -> None:
+def test_what_one_reader_knows_is_relaxed(pattern: str, reason: str) -> None:
     with pytest.raises(NotRegular):
         language(pattern)
     (row,) = build({"type": "string", "pattern": pattern}, watch=True).report.rows
     assert (row.keyword, row.outcome) == ("pattern", Outcome.RELAXED)
+    assert row.reason.startswith("not enforced: ")
+    assert row.reason.endswith(reason)
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(?<n>a)(?<n>b)", "(?P<n>a)|(?P<n>b)", "(?i", "(?~a)", "(?)", "(?-)", "a**", "(?i:a"]
+    "pattern",
+    ["(?<n>a)(?<n>b)", "(?P<n>a)|(?P<n>b)", "(?i", "(?~a)", "(?)", "(?-)", "a**", "(?i:a", "(a", "a)", "[a", "a{2,1}"],
 )
 def test_what_no_one_reads_is_no_pattern(pattern: str) -> None:
     with pytest.raises(InvalidPattern):
         language(pattern)
     with pytest.raises(SchemaError, match="not a regular expression"):
         build({"type": "string", "pattern": pattern}, watch=True)
-
-
-def test_a_flag_ends_with_its_group() -> None:
-    term = language("^(?:(?i)a)b(?:(?s).|x)(?i)c$")
-    assert [matches(term, word) for word in ("Ab\nC", "AB\nc", "abxc", "ab\rc")] == [True, False, True, True]
 
 
 _UNICODE_WORD = r"^(?=\w)"

@@ -18,14 +18,7 @@ from grammars.regular.terms import chars, inter, neg, rep
 from special_tokens.errors import SchemaError
 from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import unexcused, violated
-from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
-
 
 SEPARATED = ("a", "\r", "\n", "aa", "x\u2028", "foo", "\rfoo", "foo\u2029", "\r\nfoo", "fo\ro")
 
@@ -143,12 +136,11 @@ def test_borders_of_words_are_said_both_ways(judge: Judge, schema: Any, values: 
         "^(?!.*\\b(ao|foo)\\b)[ -~]{1,255}$",
     ],
 )
-def test_borders_of_words_that_ascii_letters_decide_are_kept(judge: Judge, pattern: str) -> None:
+@pytest.mark.parametrize("letters", ["ao-é 1", pytest.param("ao-b.é 1日。", marks=pytest.mark.slow)])
+def test_borders_of_words_that_ascii_letters_decide_are_kept(judge: Judge, pattern: str, letters: str) -> None:
     schema = {"type": "string", "pattern": pattern}
     found = judge.compiled(schema, "strict")
-    for value in map(
-        "".join, chain(*(product("ao-b.é 1日。", repeat=size) for size in range(4)), product(["foo"], "- é", "1é"))
-    ):
+    for value in map("".join, chain(*(product(letters, repeat=n) for n in range(4)), product(["foo"], "- é", "1é"))):
         said = {verdict.is_valid for verdict in verdicts(schema, value)}
         assert found.accepts(json.dumps(value, ensure_ascii=False)) == (said == {True}), value
 
@@ -196,17 +188,6 @@ def test_a_negation_that_is_not_worked_out_widens_its_own_type(
     assert ("/not", keyword) in {(row.pointer, row.keyword) for row in found.plan.schema_report.relaxed}
     assert found.accepts(json.dumps(broken))
     assert not any(found.accepts(json.dumps(value)) for value in others)
-
-
-def test_null_is_added_once(judge: Judge) -> None:
-    schema = {"type": ["string", "null"], "nullable": True}
-    assert [verdict.is_valid for verdict in verdicts(schema, None)] == [True] * len(verdicts(schema, None))
-    assert judge.compiled(schema).accepts("null")
-
-
-def test_what_one_validator_cannot_read_is_asked_of_the_other() -> None:
-    schema = {"type": "string", "pattern": "^\\p{L}+$", "if": {"minLength": 2}, "then": {"enum": ["x"]}}
-    assert {("", "if"), ("", "then"), ("/then", "enum")} <= violated(schema, "aab")
 
 
 @pytest.mark.parametrize("braces", ["{,2}", "{,}", "{,2}?"])
@@ -307,11 +288,11 @@ def test_look_around_that_asks_for_a_digit_is_enforced(judge: Judge) -> None:
     ],
 )
 def test_an_end_that_is_negated_is_found_before_a_final_newline_too(
-    schema: dict[str, Any], text: str, others: list[str]
+    judge: Judge, schema: dict[str, Any], text: str, others: list[str]
 ) -> None:
     """One validator has it so, the other does not: what they do not agree on is not written, and that is said."""
     schema = {"type": "object", "properties": {"a": {"type": "string", **schema}}, "required": ["a"]}
-    found = byte_judge(None).compiled(schema, "strict")
+    found = judge.compiled(schema, "strict")
     pointer = "/properties/a/not" if "not" in schema["properties"]["a"] else "/properties/a"
     rows = [row for row in found.plan.schema_report.narrowed if row.pointer == pointer]
     assert any("newline" in row.reason for row in rows)
@@ -319,17 +300,17 @@ def test_an_end_that_is_negated_is_found_before_a_final_newline_too(
     assert all(found.accepts(json.dumps({"a": other})) for other in others)
 
 
-def test_an_end_after_counts_that_may_begin_anywhere_has_a_row() -> None:
-    found = byte_judge(None).compiled({"type": "string", "not": {"pattern": "[a-z]+[0-9]{5,9}$"}}, "strict")
+def test_an_end_after_counts_that_may_begin_anywhere_has_a_row(judge: Judge) -> None:
+    found = judge.compiled({"type": "string", "not": {"pattern": "[a-z]+[0-9]{5,9}$"}}, "strict")
     rows = [row for row in found.plan.schema_report.rows if row.pointer == "/not"]
     assert [row.outcome for row in rows] == [Outcome.NARROWED]
     assert "newline" in rows[0].reason
     assert not found.accepts('"a12345"')
 
 
-def test_two_counts_that_a_negation_looks_at_are_enforced() -> None:
+def test_two_counts_that_a_negation_looks_at_are_enforced(judge: Judge) -> None:
     pattern = "^(?![a-f0-9]{12,}(?:ba+){0,50}.{5}$)[^b]{10,20}[ab]{25,50}$"
-    found = byte_judge(None).compiled({"type": "string", "pattern": pattern}, "strict")
+    found = judge.compiled({"type": "string", "pattern": pattern}, "strict")
     assert found.accepts(json.dumps("x" * 10 + "ab" * 13))
     others = ('""', '"abc"', json.dumps("x" * 40), json.dumps("a" * 20 + "ba" * 12 + "aaaaaa"))
     assert not any(map(found.accepts, others))
@@ -361,7 +342,6 @@ def test_two_counts_that_a_negation_looks_at_are_enforced() -> None:
             False,
         ),
         # a dot takes line separators where a validator has it so
-        ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "\r", False),
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "\r"}]}, "x", True),
         ({"oneOf": [{"type": "string", "pattern": "^.$"}, {"const": "long"}]}, "long", True),
         # in a key that a pattern forbids, too
@@ -393,14 +373,3 @@ def test_braces_that_are_not_closed_are_text(judge: Judge, pattern: str, text: s
     found = judge.compiled({"type": "string", "pattern": pattern}, "strict")
     assert found.accepts(json.dumps(text))
     assert not found.accepts(json.dumps("aaaaa"))
-
-
-def test_branches_told_apart_by_what_a_dot_may_be_are_not_apart(judge: Judge) -> None:
-    """By the dot of a validator the value is of both branches."""
-    branches = [
-        {"type": "object", "required": ["x"], "properties": {"x": {"type": "string", "pattern": pattern}}}
-        for pattern in ("^a.b$", "^a\\rb$")
-    ]
-    found = judge.compiled({"oneOf": branches})
-    assert found.accepts('{"x": "a-b"}')
-    assert not found.accepts('{"x": "a\\rb"}')

@@ -16,13 +16,7 @@ from special_tokens.errors import GuidedError, SchemaError
 from tests.cases import seeds
 from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import unexcused
-from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
 
 
 def relaxed() -> dict[str, Any]:

@@ -19,6 +19,7 @@ BACK_REFERENCE = {"type": "string", "pattern": r"^(a+)b\1$"}
         ({"type": "object", "properties": {"x": BACK_REFERENCE}}, "/properties/x"),
         ({"type": "array", "items": BACK_REFERENCE}, "/items"),
         ({"anyOf": [{"type": "integer"}, BACK_REFERENCE]}, "/anyOf/1"),
+        ({"type": "object", "propertyNames": BACK_REFERENCE}, "/propertyNames"),
         ({"$defs": {"x": BACK_REFERENCE}, "$ref": "#/$defs/x"}, "/$defs/x"),
     ],
     ids=str,
@@ -58,3 +59,8 @@ def test_a_format_that_is_not_known_has_a_row_however_it_is_built(
     rows = [row for row in build(schema, watch=watch).report.rows if row.keyword == "format"]
     assert [(row.pointer, row.outcome) for row in rows] == [("/properties/a", Outcome.EXACT)]
     assert "not enforced" in rows[0].reason
+
+
+def test_options_of_llguidance_have_a_row() -> None:
+    rows = build({"type": "integer", "x-guidance": {"lenient": True}}).report.rows
+    assert [row.outcome.value for row in rows if row.keyword == "x-guidance"] == ["exact"]

@@ -10,13 +10,7 @@ import pytest
 
 from grammars.json_schema.shapes.equality_keys import EqualityKeys, distinct_values
 from special_tokens.errors import SchemaError
-from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
 
 
 def equal(one: Any, two: Any) -> bool:

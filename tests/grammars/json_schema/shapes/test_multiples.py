@@ -14,15 +14,9 @@ from grammars.json_schema.build import build
 from grammars.json_schema.shapes.numbers import decimal_text, num_decimals
 from special_tokens.errors import SchemaError
 from tests.cases import seeds
-from tests.grammars.json_schema.shapes.test_numbers import answer, is_valid
+from tests.grammars.json_schema.shapes.test_numbers import is_valid
 from tests.guided.validation.validators import judge as verdicts
-from tests.judges.schema_laws import byte_judge
-from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
+from tests.judges.schema_masks import Judge, walked
 
 
 def _step_schema(dice: random.Random) -> dict[str, Any]:
@@ -61,7 +55,7 @@ def test_multiples_in_their_shortest_spelling_and_nothing_else(judge: Judge, see
         assert is_right or is_relaxed or not found.accepts(text), text
         assert not is_right or found.accepts(text), text
     for _ in range(8):
-        text = answer(judge, found, dice) or ""
+        text = walked(found, dice.getrandbits(32), most=90) or ""
         if text and not is_relaxed:
             assert is_valid(schema, Fraction(text)), text
             kept = json.loads(text)
@@ -91,26 +85,6 @@ def test_a_step_that_the_last_digits_do_not_decide_is_relaxed(judge: Judge, step
 
 
 # -- far out
-
-
-@pytest.mark.parametrize(
-    ("schema", "right", "wrong"),
-    [
-        ({"exclusiveMinimum": 2**53}, [2**53 + 1, 2**53 + 2, 2**60], [2**53, 2**53 - 1]),
-        ({"exclusiveMinimum": -(2**53) - 2}, [-(2**53) - 1, -(2**53)], [-(2**53) - 2, -(2**53) - 3]),
-        ({"exclusiveMaximum": 1e16}, [10**16 - 1, 10**16 - 2], [10**16, 10**16 + 1]),
-        ({"exclusiveMaximum": -(2**53)}, [-(2**53) - 1], [-(2**53), 1 - 2**53]),
-        ({"exclusiveMaximum": 2**63}, [2**63 - 1], [2**63, 2**63 + 1]),
-        ({"minimum": 2**54}, [2**54, 2**54 + 1], [2**54 - 1]),
-        ({"maximum": 2**54}, [2**54, 2**54 - 1], [2**54 + 1]),
-    ],
-)
-def test_integers_beyond_doubles_keep_their_bounds(
-    judge: Judge, schema: dict[str, Any], right: list[int], wrong: list[int]
-) -> None:
-    found = judge.compiled({"type": "integer", **schema}, "strict")
-    assert all(found.accepts(str(value)) for value in right)
-    assert not any(found.accepts(str(value)) for value in wrong)
 
 
 FAR_OUT = list(

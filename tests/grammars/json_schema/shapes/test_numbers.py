@@ -14,75 +14,17 @@ from typing import Any
 import pytest
 
 from grammars.json_schema.build import build
-from grammars.json_schema.shapes.number_texts import Digits, digits
 from grammars.json_schema.shapes.numbers import Numbers, tightened
-from guided.bitmask import allowed_ids
 from special_tokens.errors import GuidedError, SchemaError
 from tests.cases import seeds
 from tests.judges.schema_causes import violated
-from tests.judges.schema_laws import byte_judge
-from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
-
-
-@pytest.mark.parametrize(
-    ("schema", "right", "wrong"),
-    [
-        ({"type": "number", "exclusiveMinimum": 0.01, "multipleOf": 5}, ["5", "700"], ["0", "-5"]),
-        ({"type": "number", "exclusiveMaximum": 2.3, "multipleOf": 0.5}, ["1.5", "-3"], ["3", "1.4"]),
-        ({"type": "integer", "exclusiveMinimum": 5, "multipleOf": 5}, ["10"], ["0", "5"]),
-        ({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 3, "multipleOf": 1.5}, ["1.5"], ["0", "3"]),
-        ({"items": {"exclusiveMinimum": 0, "multipleOf": 2}, "minItems": 1}, ["[4]"], ["[0]", "[-2]"]),
-    ],
-)
-def test_exclusive_bounds_hold_next_to_steps(
-    judge: Judge, schema: dict[str, Any], right: list[str], wrong: list[str]
-) -> None:
-    found = judge.compiled(schema)
-    assert all(map(found.accepts, right))
-    assert not any(map(found.accepts, wrong))
-
-
-_ODD = 2**53 + 1  # lies between two doubles
-_BETWEEN: list[tuple[dict[str, Any], list[str], list[str]]] = [
-    ({"minimum": _ODD}, [f"{_ODD}", f"{_ODD}0"], [f"{_ODD}.0", f"{_ODD - 1}"]),
-    ({"maximum": _ODD + 2}, [f"{_ODD + 2}", "0", f"-1{'0' * 30}"], [f"{_ODD + 2}.0", f"{_ODD + 3}"]),
-    ({"minimum": _ODD, "maximum": _ODD}, [f"{_ODD}"], [f"{_ODD}.0"]),
-    ({"minimum": -_ODD}, [f"{-_ODD}", f"{1 - _ODD}"], [f"{-_ODD - 1}", f"{-_ODD}.9"]),
-    ({"maximum": -_ODD}, [f"{-_ODD}", f"{-_ODD - 1}"], [f"{-_ODD}.0", f"{1 - _ODD}"]),
-    ({"minimum": _ODD, "multipleOf": 1}, [f"{_ODD}", f"{_ODD + 1}"], [f"{_ODD}.0"]),
-]
-
-
-@pytest.mark.parametrize(("schema", "right", "wrong"), _BETWEEN, ids=str)
-@pytest.mark.parametrize("inside", [False, True])
-def test_a_bound_between_two_doubles(
-    judge: Judge, schema: dict[str, Any], right: list[str], wrong: list[str], inside: bool
-) -> None:
-    """With a point a number is read as the next double, which may be beyond the bound: whole numbers are written."""
-    schema = {"type": "number"} | schema
-    found = judge.compiled({"type": "array", "items": schema, "minItems": 1} if inside else schema)
-    shape = "[{}]" if inside else "{}"
-    for text in right:
-        assert found.accepts(shape.format(text)), text
-        assert not violated(schema, json.loads(text))
-    for text in wrong:
-        assert not found.accepts(shape.format(text)), text
-    random_numbers = random.Random(0)
-    for _ in range(300):
-        text = f"{random_numbers.choice([_ODD, -_ODD]) + random_numbers.randint(-6, 6)}"
-        text += random_numbers.choice(["", ".0", ".5", ".99", ".000001"])
-        assert not found.accepts(shape.format(text)) or not violated(schema, json.loads(text)), text
+from tests.judges.schema_masks import Judge, walked
 
 
 def _far_schema(dice: random.Random) -> dict[str, Any]:
-    bound = dice.choice([-1, 1]) * (dice.choice([10**13, 10**14, 5 * 10**14, 10**15, 2**53, 10**17, 2**64]))
-    bound += dice.choice([0, 0, 1, -1, 3])
-    schema: dict[str, Any] = {"type": "number"}
+    bound = dice.choice([-1, 1]) * dice.choice([10**13, 10**14, 10**15, 2**53, 2**53 + 2, 2**54, 10**17, 2**64])
+    bound += dice.choice([0, 0, 1, -1, 3])  # some lie between two doubles
+    schema: dict[str, Any] = {"type": dice.choice(["number", "number", "integer"])}
     for keyword in dice.sample(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], dice.randint(0, 2)):
         schema[keyword] = bound if "in" in keyword[-5:] else bound + dice.choice([0, 1, 2, 1000])
     if len(schema) == 1 or dice.random() < 0.3:
@@ -90,7 +32,7 @@ def _far_schema(dice: random.Random) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize("seed", seeds(60, default=10))
+@pytest.mark.parametrize("seed", seeds(60, default=16))
 def test_what_is_far_out_is_found_by_readers_of_doubles(judge: Judge, seed: int) -> None:
     """Unless a report row says otherwise.  Integers, which parsers keep exactly, are enforced to the last digit."""
     dice = random.Random(seed)
@@ -154,20 +96,6 @@ def is_valid(schema: dict[str, Any], value: Fraction) -> bool:
     return all(checks[keyword](asked) for keyword, asked in schema.items())
 
 
-def answer(judge: Judge, found: Any, rng: random.Random) -> str | None:
-    """Return a random answer written to its end; None if that takes too long."""
-    state, ends, out = found.start.fork(), found.plan.end_ids(), b""
-    while not state.is_stopped:
-        ids = list(allowed_ids(state.mask()))
-        closing = [i for i in ids if i in ends]
-        if len(out) > 90:
-            return None
-        token = rng.choice(closing if closing and (rng.random() < 0.35 or len(out) > 25) else ids)
-        state.commit([token])
-        out += b"" if token in ends else judge.engine.token_bytes(token)
-    return out.decode()
-
-
 @pytest.mark.parametrize("seed", seeds(60, default=10))
 def test_random_numbers_are_written_to_their_ends_and_valid(judge: Judge, seed: int) -> None:
     """No engine error, as where an intersection is finished and the engine does not see it; none out of bounds."""
@@ -181,7 +109,7 @@ def test_random_numbers_are_written_to_their_ends_and_valid(judge: Judge, seed: 
         assert not any(is_valid(schema, value) for value in tried)
         return
     for _ in range(10):
-        text = answer(judge, found, rng)
+        text = walked(found, rng.getrandbits(32), most=90)
         if text is None or found.plan.schema_report.relaxed:
             continue
         assert is_valid(schema, Fraction(text.strip("[]"))), (schema, text)
@@ -246,7 +174,6 @@ def test_where_doubles_lose_what_counts_it_is_relaxed(judge: Judge) -> None:
     schema = {"type": "number", "exclusiveMinimum": 1e-20, "exclusiveMaximum": 1e-19}
     report = judge.plan(schema).schema_report
     assert [row.outcome.value for row in report.relaxed] == ["relaxed"]
-    assert digits(Numbers(Fraction(1, 10**20), True)) is Digits.LOST
 
 
 def test_bounds_of_integers_are_members() -> None:

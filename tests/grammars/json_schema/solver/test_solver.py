@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,17 +13,14 @@ import pytest
 from grammars.json_schema.build import build
 from grammars.json_schema.document.documents import Documents
 from grammars.json_schema.solver.semantics import solver_of
+from grammars.limits.deadline import deadline
+from grammars.tree.render import render
 from special_tokens.errors import GuidedError
 from tests.cases import seeds
+from tests.grammars.json_schema.test_plain_schemas import accepts
 from tests.guided.validation.validators import judge as verdicts
 from tests.judges.schema_causes import violated
-from tests.judges.schema_laws import byte_judge
 from tests.judges.schema_masks import Judge
-
-
-@pytest.fixture(scope="module")
-def judge() -> Judge:
-    return byte_judge(None)
 
 
 def _object(inner: Any) -> dict[str, Any]:
@@ -137,23 +135,6 @@ def test_a_format_that_its_draft_does_not_have_excludes_nothing(judge: Judge) ->
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "oneOf": [UUID, {"type": "string"}]}
     assert not any(verdict.is_valid for verdict in verdicts(schema, "x"))
     assert not judge.compiled(schema).accepts('"x"')
-
-
-@pytest.mark.parametrize(
-    ("draft", "schema", "expected"),
-    [
-        ("2020-12", {"format": "json-pointer"}, False),
-        ("2019-09", {"format": "uuid"}, True),  # Python reads it more widely
-        ("draft-04", {"format": "json-pointer"}, True),  # an annotation there
-        ("2020-12", {"items": {"pattern": "^[a-z]+"}}, False),
-        ("2020-12", {"items": {"pattern": "^[a-z]+$"}}, True),
-        ("2020-12", {"unevaluatedItems": False}, True),
-    ],
-)
-def test_readings_are_looked_at_where_they_may_differ(draft: str, schema: Any, expected: bool) -> None:
-    dialect = "http://json-schema.org" if draft == "draft-04" else "https://json-schema.org/draft"
-    documents = Documents({"$schema": f"{dialect}/{draft}/schema", **schema}, None)
-    assert solver_of(documents).may_be_wider((documents.root.number,)) is expected
 
 
 SEVEN = [f"k{i}" for i in range(7)]
@@ -317,3 +298,25 @@ def test_only_what_is_apart_for_all_readers_is_proved_apart(one: Any, two: Any, 
     a, b = (solver.child(documents.root, part, "oneOf", i) for i, part in enumerate(documents.root.schema["oneOf"]))
     differ = any("$" in part.get("pattern", "") for part in (one, two))
     assert solver.is_empty(tuple(sorted((*a, *b))), for_all=True) is (expected and not differ)
+
+
+# -- `oneOf` of overlapping patterns: exact while the engine can follow, reported where it could not
+
+
+@pytest.mark.parametrize("size", [2, 4, 6])
+def test_exactly_one_of_several_patterns(size: int) -> None:
+    patterns = [f"a.*{i}" for i in range(size)]
+    built = build({"oneOf": [{"type": "string", "pattern": pattern} for pattern in patterns]})
+    assert not built.report.relaxed
+    grammar = render(built.node).engine_text()
+    for word in ("a1", "a12", "b", "a", "xa0y", "0a", "a00", "a10x"):
+        exactly_one = sum(re.search(pattern, word) is not None for pattern in patterns) == 1
+        assert accepts(grammar, f'"{word}"') == exactly_one, word
+
+
+@pytest.mark.parametrize("size", [7, 8, 60])
+def test_more_than_the_engine_can_follow_are_reported(size: int) -> None:
+    with deadline(60.0):  # what is reported, on a machine of any speed
+        built = build({"oneOf": [{"type": "string", "pattern": f"a.*{i}"} for i in range(size)]})
+    assert [(row.keyword, row.pointer) for row in built.report.relaxed] == [("oneOf", "")]
+    assert accepts(render(built.node).engine_text(), '"a12"')

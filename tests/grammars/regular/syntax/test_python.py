@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.python import language
 from grammars.regular.terms import matches
+from tests.cases import many
 from tests.grammars.regular.syntax.test_ecma import GROUPS, patterns
 
-NUM_PATTERNS = 2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 200
 #: Without the empty string, where Python finds no ``\B`` before 3.14.
 TEXTS = [
     *("".join(letters) for size in range(1, 5) for letters in product("ab\n", repeat=size)),
@@ -51,7 +50,7 @@ ATOMS = [
 GROUPS_OF_PYTHON = [*GROUPS, "(?i:{})", "(?P<g>{})+?"]
 
 
-@settings(max_examples=NUM_PATTERNS)
+@many
 @given(pattern=patterns(ATOMS, GROUPS_OF_PYTHON), flags=st.sampled_from(FLAGS), search=st.booleans())
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_a_pattern_matches_what_re_matches(pattern: str, flags: int, search: bool) -> None:

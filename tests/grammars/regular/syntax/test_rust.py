@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -14,6 +12,7 @@ from grammars.regular.syntax.rust import NotTranslated, language
 from grammars.regular.terms import matches
 from guided.engine.engine import Engine
 from special_tokens.errors import GrammarError
+from tests.cases import many
 from tests.judges.plans import accepts, plan_of
 
 TEXTS = (
@@ -57,10 +56,7 @@ ATOMS = (
 )
 
 
-@settings(
-    max_examples=2_000 if os.environ.get("HYPOTHESIS_PROFILE") == "slow" else 200,
-    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture],
-)
+@settings(many, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture])
 @given(parts=st.lists(st.lists(st.sampled_from(ATOMS), min_size=1, max_size=3).map("".join), min_size=1, max_size=2))
 def test_a_terminal_is_what_the_engine_lets_through(engine: Engine, parts: list[str]) -> None:
     pattern = "|".join(parts)

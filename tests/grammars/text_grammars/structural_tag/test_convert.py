@@ -13,20 +13,17 @@ from grammars.values.format import Format
 from guided.engine.engine import Engine
 from special_tokens.errors import RequestError
 from tests.judges.plans import END, accepts, plan_of, write_to_the_end
+from tests.made_up.schemas import closed
+from tests.made_up.structural_tags import FREE, const, json_of, of, regex, tag
 
 PLAIN = Format("plain")
-FREE = {"type": "any_text"}
-CITY = {
-    "type": "object",
-    "properties": {"city": {"type": "string"}},
-    "required": ["city"],
-    "additionalProperties": False,
-}
+CITY = closed({"city": {"type": "string"}})
+INTEGER = {"type": "integer"}
 LEGACY = {
     "type": "structural_tag",
     "structures": [
         {"begin": "<function=get_weather>", "schema": CITY, "end": "</function>"},
-        {"begin": "<function=get_time>", "schema": {"type": "integer"}, "end": "</function>"},
+        {"begin": "<function=get_time>", "schema": INTEGER, "end": "</function>"},
     ],
     "triggers": ["<function="],
 }
@@ -35,15 +32,7 @@ NEWER = {
     "format": {
         "type": "triggered_tags",
         "triggers": ["<function="],
-        "tags": [
-            {
-                "type": "tag",
-                "begin": s["begin"],
-                "content": {"type": "json_schema", "json_schema": s["schema"]},
-                "end": s["end"],
-            }
-            for s in LEGACY["structures"]
-        ],
+        "tags": [tag(s["begin"], json_of(s["schema"]), s["end"]) for s in LEGACY["structures"]],
     },
 }
 
@@ -72,7 +61,7 @@ def test_K8_the_payload_obeys_its_schema(engine: Engine, spec: Any):
     [("<function=f>", "</function>"), ("<ns:tag a='1'>", "</ns:tag>"), ("[call]", "[/call]"), ("  <x>", "</x>")],
 )
 def test_K8_the_end_tag_is_told_from_the_start_tag(engine: Engine, begin: str, end: str):
-    plan = plan_of(engine, PLAIN, response_format=StructuralTag({"start_tag": begin, "schema": {"type": "integer"}}))
+    plan = plan_of(engine, PLAIN, response_format=StructuralTag({"start_tag": begin, "schema": INTEGER}))
     assert accepts(plan, engine, f"{begin}5{end}" + END)
     assert not accepts(plan, engine, f"{begin}x{end}" + END)
     assert not accepts(plan, engine, f"{begin}5" + END)
@@ -84,49 +73,23 @@ def test_K8_a_tag_without_a_schema_holds_an_object(engine: Engine):
     assert not accepts(plan, engine, "<data>[1]</data>" + END)
 
 
-TAGGED = {"type": "tag", "begin": "<a>", "content": {"type": "const_string", "value": "x"}, "end": "</a>"}
-
-FINAL = {
-    "type": "tag",
-    "begin": "<final>",
-    "content": {"type": "json_schema", "json_schema": {"type": "integer"}},
-    "end": "</final>",
-}
-TRIGGERED = {
-    "type": "triggered_tags",
-    "triggers": ["<t"],
-    "tags": [{"type": "tag", "begin": "<t>", "content": FREE, "end": "</t>"}],
-}
-DISPATCH = {"type": "dispatch", "rules": [["@n", {"type": "regex", "pattern": "[0-9]+;"}]]}
+TAGGED = tag("<a>", const("x"), "</a>")
+FINAL = tag("<final>", json_of(INTEGER), "</final>")
+TRIGGERED = {"type": "triggered_tags", "triggers": ["<t"], "tags": [tag("<t>", FREE, "</t>")]}
+DISPATCH = {"type": "dispatch", "rules": [["@n", regex("[0-9]+;")]]}
+#: As XGrammar's own models of these objects write it.
+WHOLE = json_of(CITY, style="json", any_order=False, max_whitespace_cnt=None, excludes=[])
 
 FORMATS: list[tuple[Any, list[str], list[str]]] = [
-    ({"type": "const_string", "value": "x\n"}, ["x\n"], ["x"]),
-    ({"type": "regex", "pattern": "[a-c]+/?"}, ["abc/"], ["d", ""]),
+    (const("x\n"), ["x\n"], ["x"]),
+    (regex("[a-c]+/?"), ["abc/"], ["d", ""]),
     ({"type": "grammar", "grammar": 'root ::= "a" root | "b"'}, ["aab", "b"], ["a"]),
-    ({"type": "json_schema", "json_schema": CITY}, ['{"city": ""}'], ["{}"]),
-    (  # as XGrammar's own models of these objects write it
-        {
-            "type": "json_schema",
-            "json_schema": CITY,
-            "style": "json",
-            "any_order": False,
-            "max_whitespace_cnt": None,
-            "excludes": [],
-        },
-        ['{"city": ""}'],
-        ["{}"],
-    ),
+    (json_of(CITY), ['{"city": ""}'], ["{}"]),
+    (WHOLE, ['{"city": ""}'], ["{}"]),
     ({"type": "any_text", "excludes": ["bad"], "max_chars": 6}, ["", "ba d", "good文"], ["bad", "goodgoo"]),
-    (
-        {
-            "type": "sequence",
-            "elements": [FREE, {"type": "const_string", "value": "END"}, {"type": "regex", "pattern": "[0-9]{2}"}],
-        },
-        ["END12", "a END12"],
-        ["END", "x"],
-    ),
+    (of("sequence", FREE, const("END"), regex("[0-9]{2}")), ["END12", "a END12"], ["END", "x"]),
     *(
-        ({"type": "sequence", "elements": [free, FINAL]}, [*accepted, "<final>5</final>", "<<final>5</final>"], refused)
+        (of("sequence", free, FINAL), [*accepted, "<final>5</final>", "<<final>5</final>"], refused)
         for free, accepted, refused in (
             (FREE, ["a<f>b<final>12</final>"], ["", "a", "<final>5", "a<final>x</final>", "a<final>5</final>b"]),
             ({**FREE, "max_chars": 2}, ["ab<final>5</final>"], ["abc<final>5</final>"]),
@@ -138,114 +101,49 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
             ),
             (DISPATCH, ["a@n12; b<final>5</final>"], ["a@n12; b", "@n<final>5</final>"]),
             ({**DISPATCH, "loop": False}, ["a@n12;<final>5</final>"], ["a@n12; b<final>5</final>"]),
-            (
-                {"type": "sequence", "elements": [{"type": "optional", "content": TAGGED}, FREE]},
-                ["<a>x</a>y<final>5</final>"],
-                ["<a>x</a>y"],
-            ),
+            (of("sequence", of("optional", TAGGED), FREE), ["<a>x</a>y<final>5</final>"], ["<a>x</a>y"]),
         )
     ),
     (
-        {"type": "sequence", "elements": [FREE, TAGGED, FREE, {"type": "const_string", "value": ";"}, FINAL]},
+        of("sequence", FREE, TAGGED, FREE, const(";"), FINAL),
         ["<a>x</a>;<final>5</final>", "y<a>x</a>y<a>;<final>5</final>"],
         ["<a>x</a>", "y<a>y</a>;<final>5</final>", ";<final>5</final>", "<a>x</a>;y<final>5</final>"],
     ),
     (
-        {"type": "tag", "begin": "<r>", "end": "</r>", "content": {"type": "sequence", "elements": [FREE, FINAL]}},
+        tag("<r>", of("sequence", FREE, FINAL), "</r>"),
         ["<r>a<final>5</final></r>"],
         ["<r>a</r>", "<r>a<final>5</final>b</r>"],
     ),
+    ({**TRIGGERED, "triggers": ["<", "<t"]}, ["a<t>b</t>c"], ["<", "<t", "<x"]),
+    (tag("", FREE, "</t>"), ["a</t>", "</t>"], ["", "a</t>b"]),
+    (of("sequence", regex("[a-z]*"), const("z")), ["z", "zz", "abz"], ["a", ""]),
+    (of("or", const("yes"), regex("[a-z]{1,2}"), json_of(INTEGER)), ["yes", "ye", "y", "12"], ["yess", "", "1a"]),
+    (of("optional", const("x")), ["", "x"], ["xx"]),
     (
-        {**TRIGGERED, "triggers": ["<", "<t"]},
-        ["a<t>b</t>c"],
-        ["<", "<t", "<x"],
-    ),
-    ({"type": "tag", "begin": "", "content": FREE, "end": "</t>"}, ["a</t>", "</t>"], ["", "a</t>b"]),
-    (
-        {
-            "type": "sequence",
-            "elements": [{"type": "regex", "pattern": "[a-z]*"}, {"type": "const_string", "value": "z"}],
-        },
-        ["z", "zz", "abz"],
-        ["a", ""],
-    ),
-    (
-        {
-            "type": "or",
-            "elements": [
-                {"type": "const_string", "value": "yes"},
-                {"type": "regex", "pattern": "[a-z]{1,2}"},
-                {"type": "json_schema", "json_schema": {"type": "integer"}},
-            ],
-        },
-        ["yes", "ye", "y", "12"],
-        ["yess", "", "1a"],
-    ),
-    ({"type": "optional", "content": {"type": "const_string", "value": "x"}}, ["", "x"], ["xx"]),
-    (
-        {
-            "type": "sequence",
-            "elements": [
-                {"type": "const_string", "value": ";"},
-                {"type": "optional", "content": TAGGED},
-                {**FINAL, "begin": "<a>"},
-            ],
-        },
+        of("sequence", const(";"), of("optional", TAGGED), {**FINAL, "begin": "<a>"}),
         [";<a>x</a><a>5</final>", ";<a>5</final>"],
         [";<a>x</a>", ";<a>x</final>"],
     ),
-    ({"type": "plus", "content": {"type": "regex", "pattern": "ab?"}}, ["a", "aab"], ["", "b"]),
-    ({"type": "star", "content": {"type": "const_string", "value": "ab"}}, ["", "abab"], ["aba"]),
-    (
-        {"type": "repeat", "min": 2, "max": 3, "content": {"type": "const_string", "value": "x"}},
-        ["xx", "xxx"],
-        ["x", "xxxx"],
-    ),
-    ({"type": "repeat", "min": 1, "max": -1, "content": {"type": "const_string", "value": "x"}}, ["x", "xxxxx"], [""]),
-    ({"type": "tag", "begin": "(", "content": FREE, "end": [")", "]"]}, ["(a)", "(]"], ["(a", "(a)]"]),
-    ({"type": "tag", "begin": "(", "content": FREE, "end": ["b)", ")"]}, ["(ab)", "(a)"], ["(a", "(ab"]),
-    (
-        {
-            "type": "tag",
-            "begin": "<a>",
-            "content": {"type": "json_schema", "json_schema": CITY},
-            "end": ["</a>x", "</a>"],
-        },
-        ['<a>{"city": ""}</a>', '<a>{"city": ""}</a>x'],
-        ["<a>"],
-    ),
-    (
-        {
-            "type": "tag",
-            "begin": "<r>",
-            "content": {"type": "tag", "begin": "<i>", "content": FREE, "end": "</i>"},
-            "end": "</r>",
-        },
-        ["<r><i>a</r></i></r>"],
-        ["<r><i>a</r>", "<r></r>"],
-    ),
+    (of("plus", regex("ab?")), ["a", "aab"], ["", "b"]),
+    (of("star", const("ab")), ["", "abab"], ["aba"]),
+    (of("repeat", const("x"), min=2, max=3), ["xx", "xxx"], ["x", "xxxx"]),
+    (of("repeat", const("x"), min=1, max=-1), ["x", "xxxxx"], [""]),
+    (tag("(", FREE, [")", "]"]), ["(a)", "(]"], ["(a", "(a)]"]),
+    (tag("(", FREE, ["b)", ")"]), ["(ab)", "(a)"], ["(a", "(ab"]),
+    (tag("<a>", json_of(CITY), ["</a>x", "</a>"]), ['<a>{"city": ""}</a>', '<a>{"city": ""}</a>x'], ["<a>"]),
+    (tag("<r>", tag("<i>", FREE, "</i>"), "</r>"), ["<r><i>a</r></i></r>"], ["<r><i>a</r>", "<r></r>"]),
     (
         {
             "type": "tags_with_separator",
             "separator": ", ",
             "at_least_one": True,
-            "tags": [
-                {
-                    "type": "tag",
-                    "begin": "<i>",
-                    "content": {"type": "json_schema", "json_schema": {"type": "integer"}},
-                    "end": "</i>",
-                }
-            ],
+            "tags": [tag("<i>", json_of(INTEGER), "</i>")],
         },
         ["<i>1</i>", "<i>1</i>, <i>2</i>"],
         ["", "<i>1</i>,<i>2</i>", "<i>1</i>, "],
     ),
     (
-        {
-            "type": "dispatch",
-            "rules": [["@n", {"type": "regex", "pattern": "[0-9]+;"}], ["@s", {"type": "const_string", "value": "!"}]],
-        },
+        {"type": "dispatch", "rules": [["@n", regex("[0-9]+;")], ["@s", const("!")]]},
         ["a", "a @n12; b @s! c", "@"],
         ["@n", "@s?", "@nx"],
     ),
@@ -255,7 +153,7 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
             "triggers": ["<f"],
             "at_least_one": True,
             "stop_after_first": True,
-            "tags": [{"type": "tag", "begin": "<f>", "content": FREE, "end": "</f>"}],
+            "tags": [tag("<f>", FREE, "</f>")],
         },
         ["<f>x</f>"],
         ["", "x", "<f>x</f>y", "<f>x"],
@@ -265,10 +163,7 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
             "type": "triggered_tags",
             "triggers": ["<f", "[g"],
             "excludes": ["bad"],
-            "tags": [
-                {"type": "tag", "begin": "<f>", "content": FREE, "end": "</f>"},
-                {"type": "tag", "begin": "[g]", "content": {"type": "const_string", "value": "1"}, "end": "[/g]"},
-            ],
+            "tags": [tag("<f>", FREE, "</f>"), tag("[g]", const("1"), "[/g]")],
         },
         ["x<f>bad</f>y[g]1[/g]"],
         ["bad", "[gx", "[g]2[/g]", "<f>x</f>bad"],
@@ -304,34 +199,22 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
         ("{", "not JSON"),
         ({"format": {"type": "xml"}}, "format.type: unknown format 'xml'; expected any_text, const_string"),
         ({"format": {"type": "const_string"}}, "format.value: None is not a text"),
-        ({"format": {"type": "const_string", "value": "a", "valeu": 1}}, "unknown key 'valeu'; expected type, value"),
-        ({"format": {"type": "sequence", "elements": []}}, "format.elements: the list is empty"),
+        ({"format": {**const("a"), "valeu": 1}}, "unknown key 'valeu'; expected type, value"),
+        ({"format": of("sequence")}, "format.elements: the list is empty"),
         (
-            {"format": {"type": "sequence", "elements": [FREE, FREE]}},
+            {"format": of("sequence", FREE, FREE)},
             r"elements\[0\]: free text can only be followed by a literal or a tag",
         ),
-        ({"format": {"type": "star", "content": FREE}}, "free text cannot be repeated"),
-        ({"format": {"type": "any_text", "max_tokens": 5}}, "max_tokens: tokens cannot be counted"),
+        ({"format": of("star", FREE)}, "free text cannot be repeated"),
+        ({"format": {**FREE, "max_tokens": 5}}, "max_tokens: tokens cannot be counted"),
+        ({"format": {**FREE, "excludes": [5]}}, r"excludes\[0\]: 5 is not a text"),
+        ({"format": json_of({}, style="glm_xml")}, "style 'glm_xml' is not supported"),
+        ({"format": json_of({"type": "flot"})}, "format.json_schema.*'flot'"),
+        ({"format": regex("a(")}, r"format.pattern line 1, column 2: a group does not end"),
+        ({"format": of("repeat", const("a"), min=3, max=2)}, "from 3 to 2"),
+        ({"format": tag("a", FREE, [])}, "the tag has no end"),
         (
-            {"format": {"type": "json_schema", "json_schema": {}, "style": "glm_xml"}},
-            "style 'glm_xml' is not supported",
-        ),
-        ({"format": {"type": "json_schema", "json_schema": {"type": "flot"}}}, "format.json_schema.*'flot'"),
-        ({"format": {"type": "regex", "pattern": "a("}}, r"format.pattern line 1, column 2: a group does not end"),
-        (
-            {"format": {"type": "repeat", "min": 3, "max": 2, "content": {"type": "const_string", "value": "a"}}},
-            "from 3 to 2",
-        ),
-        ({"format": {"type": "tag", "begin": "a", "content": FREE, "end": []}}, "the tag has no end"),
-        (
-            {
-                "format": {
-                    "type": "tag",
-                    "begin": "<",
-                    "end": "end",
-                    "content": {"type": "grammar", "grammar": "root ::= [a-z]+"},
-                }
-            },
+            {"format": tag("<", {"type": "grammar", "grammar": "root ::= [a-z]+"}, "end")},
             "content.grammar.*can never end.*leave the delimiter out",
         ),
         (
@@ -345,7 +228,7 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
             "format.rules: '@' is contained in '@n'",
         ),
         (
-            {"format": {"type": "sequence", "elements": [{**TRIGGERED, "triggers": ["<"]}, FINAL]}},
+            {"format": of("sequence", {**TRIGGERED, "triggers": ["<"]}, FINAL)},
             r"elements\[0\].triggers: '<' is contained in '<final>'",
         ),
         ({"format": {**TAGGED, "content": DISPATCH, "end": "@n2"}}, "content.rules: '@n' is contained in '@n2'"),
@@ -355,15 +238,12 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
                 {"format": {**TAGGED, "content": content, "end": ["</a>.", "</a>"]}},
                 "content.*: '</a>' is contained in '</a>.'",
             )
-            for content in (FREE, {"type": "regex", "pattern": ".*"}, DISPATCH)
+            for content in (FREE, regex(".*"), DISPATCH)
         ),
         ({"format": {**TRIGGERED, "triggers": ["<t", "<u"]}}, r"triggers\[1\]: no tag begins with '<u'"),
-        (
-            {"format": {"type": "json_schema", "json_schema": {}, "any_order": True}},
-            "any_order: keys come in the schema",
-        ),
+        ({"format": json_of({}, any_order=True)}, "any_order: keys come in the schema"),
         *(
-            ({"format": {"type": "json_schema", "json_schema": {}, key: value}}, f"format.{key}: .* is not supported")
+            ({"format": json_of({}, **{key: value})}, f"format.{key}: .* is not supported")
             for key, value in (("max_whitespace_cnt", 0), ("max_whitespace_cnt", 2), ("excludes", ["a"]))
         ),
         ({"tag": ""}, "the tag is empty"),

@@ -18,6 +18,7 @@ from guided.engine.engine import Engine
 from special_tokens.errors import GrammarError
 from tests.cases import seeds
 from tests.judges.plans import END, accepts, plan_of
+from tests.made_up.structural_tags import FREE, const, json_of, of, regex, tag
 
 LETTERS, LONGEST = 'a1-{"', 4
 REGEXES = [
@@ -25,7 +26,7 @@ REGEXES = [
 ]  # fmt: skip
 #: Schemas, each with the regex of its short texts.
 JSON: list[tuple[Any, str]] = [
-    ({"type": "integer"}, "-?(?:0|[1-9][0-9]*)"),
+    *(({"type": kind}, "-?(?:0|[1-9][0-9]*)") for kind in ("integer", "number")),
     ({"enum": [1, 111]}, "1|111"),
     ({"enum": ["a", "1"]}, '"[a1]"'),
     ({"type": "string"}, '"[^"]*"'),
@@ -39,11 +40,11 @@ def _random_format(rng: random.Random, depth: int = 2) -> dict[str, Any]:
     kind = rng.choice(kinds if depth else [*leaves, "any_text"])
     match kind:
         case "const_string":
-            return _const(rng.choice(["a", "1", "-", "a1", "{", '"', "-a"]))
+            return const(rng.choice(["a", "1", "-", "a1", "{", '"', "-a"]))
         case "regex":
-            return _regex(rng.choice(REGEXES))
+            return regex(rng.choice(REGEXES))
         case "json_schema":
-            return _json(rng.choice(JSON)[0])
+            return json_of(rng.choice(JSON)[0])
         case "any_text":
             return {"type": kind, "excludes": rng.choice([[], ["-"], ["a1"]])}
         case "dispatch":
@@ -56,7 +57,7 @@ def _random_format(rng: random.Random, depth: int = 2) -> dict[str, Any]:
                 if _ends_freely(
                     before
                 ):  # one byte, right after a lexeme that may go on, is too much for llguidance 1.9
-                    elements[i + 1] = _const(rng.choice(["-a", "a1", "{-"]))
+                    elements[i + 1] = const(rng.choice(["-a", "a1", "{-"]))
             return {"type": kind, "elements": elements}
     more: dict[str, Any] = {"min": 1, "max": 2} if kind == "repeat" else {}
     if kind == "tag":
@@ -107,7 +108,7 @@ def _texts(spec: Any, end: str = "") -> set[str]:
         case "const_string":
             texts = {spec["value"]}
         case "json_schema":
-            texts = set(next(_matching(regex) for schema, regex in JSON if schema == spec["json_schema"]))
+            texts = set(next(_matching(pattern) for schema, pattern in JSON if schema == spec["json_schema"]))
         case kind:
             once, (least, most) = _texts(spec["content"]), TIMES[kind]
             powers = [{""}]
@@ -134,9 +135,9 @@ def _without(excluded: list[str], end: str = "") -> set[str]:
 
 
 @lru_cache
-def _matching(regex: str) -> frozenset[str]:
+def _matching(pattern: str) -> frozenset[str]:
     every = ("".join(letters) for size in range(LONGEST + 1) for letters in itertools.product(LETTERS, repeat=size))
-    return frozenset(text for text in every if re.fullmatch(regex, text))
+    return frozenset(text for text in every if re.fullmatch(pattern, text))
 
 
 def _joined(ones: set[str] | frozenset[str], others: set[str] | frozenset[str]) -> set[str]:
@@ -169,102 +170,84 @@ def _says_loss(row: ReportRow) -> bool:
     return lost or "it is not read on" in row.reason
 
 
-def _const(value: str) -> dict[str, Any]:
-    return {"type": "const_string", "value": value}
+def _plan(engine: Engine, kind: str, *elements: dict[str, Any]) -> Any:
+    return plan_of(engine, Format("plain"), response_format=StructuralTag({"format": of(kind, *elements)}))
 
 
-def _regex(pattern: str) -> dict[str, Any]:
-    return {"type": "regex", "pattern": pattern}
-
-
-def _json(schema: Any) -> dict[str, Any]:
-    return {"type": "json_schema", "json_schema": schema}
-
-
-OBJECT = _json({"type": "object"})
-TAG = {"type": "tag", "begin": "<a>", "content": OBJECT, "end": "</a>"}
+OBJECT = json_of({"type": "object"})
+TAG = tag("<a>", OBJECT, "</a>")
 
 
 @pytest.mark.parametrize(
     ("elements", "message"),
     [
-        ([_regex(".+"), OBJECT], "elements[1]: a JSON value cannot always follow /.+/: the lexer goes on with /.+/"),
-        ([_regex(r"[\s\S]*"), TAG], r"elements[1].content: a JSON value cannot always follow /[\s\S]*/ '<a>'"),
+        ([regex(".+"), OBJECT], "elements[1]: a JSON value cannot always follow /.+/: the lexer goes on with /.+/"),
+        ([regex(r"[\s\S]*"), TAG], r"elements[1].content: a JSON value cannot always follow /[\s\S]*/ '<a>'"),
         (
-            [_regex("Thought: .*"), _const("done"), OBJECT],
+            [regex("Thought: .*"), const("done"), OBJECT],
             "elements[2]: a JSON value cannot always follow /Thought: .*/",
         ),
         (
-            [_regex("[a-z0-9]+"), _json({"type": "integer"})],
+            [regex("[a-z0-9]+"), json_of({"type": "integer"})],
             "elements[1]: a JSON value cannot always follow /[a-z0-9]+/",
         ),
-        ([_regex("[^;:]*"), {"type": "optional", "content": OBJECT}, _const(";")], "elements[1].content: a JSON value"),
+        ([regex("[^;:]*"), of("optional", OBJECT), const(";")], "elements[1].content: a JSON value"),
     ],
     ids=str,
 )
 def test_a_format_is_refused_where_a_lexeme_takes_what_should_follow_it(
     byte_engine: Engine, elements: list[Any], message: str
 ) -> None:
-    tag = StructuralTag({"format": {"type": "sequence", "elements": elements}})
     with pytest.raises(GrammarError, match=re.escape(f"format.{message}")):
-        plan_of(byte_engine, Format("plain"), response_format=tag)
+        _plan(byte_engine, "sequence", *elements)
 
 
 @pytest.mark.parametrize(
     ("elements", "texts"),
     [
-        ([_regex("Thought: [^\n]*\n"), OBJECT], ["Thought: x\n{}"]),
-        ([_regex("[a-z ]*"), OBJECT], ["so {}", "{}"]),
-        ([_regex("Thought: .*"), _const("done")], ["Thought: it is done"]),
-        ([{"type": "or", "elements": [{"type": "any_text"}, TAG]}], ["", "x", "<a>{}</a>", "<a>{"]),
-        ([{"type": "repeat", "content": _json({"type": "integer"}), "min": 1, "max": 2}], ["12", "-1-2", "10"]),
+        ([regex("Thought: [^\n]*\n"), OBJECT], ["Thought: x\n{}"]),
+        ([regex("[a-z ]*"), OBJECT], ["so {}", "{}"]),
+        ([regex("Thought: .*"), const("done")], ["Thought: it is done"]),
+        ([of("or", FREE, TAG)], ["", "x", "<a>{}</a>", "<a>{"]),
+        ([of("repeat", json_of({"type": "integer"}), min=1, max=2)], ["12", "-1-2", "10"]),
     ],
     ids=str,
 )
 def test_a_format_without_loss_is_written(byte_engine: Engine, elements: list[Any], texts: list[str]) -> None:
-    tag = StructuralTag({"format": {"type": "sequence", "elements": elements}})
-    plan = plan_of(byte_engine, Format("plain"), response_format=tag)
+    plan = _plan(byte_engine, "sequence", *elements)
     for text in texts:
         assert accepts(plan, byte_engine, text + END), text
 
 
-THINK = {"type": "tag", "begin": "<t>", "content": {"type": "any_text"}, "end": "</t>"}
-CALL = {"type": "tag", "begin": "<f>", "content": OBJECT, "end": "</f>"}
-NUMBER = _json({"type": "number"})
-_ANSWER = {"type": "sequence", "elements": [_const("Answer: "), NUMBER, _const(".")]}
-_TEXT_THEN_TAG = {"type": "sequence", "elements": [{"type": "any_text"}, TAG]}
-_TEXT_THEN_END = {"type": "sequence", "elements": [{"type": "any_text"}, _const("END")]}
-_TEXT_THEN_ENDED = {"type": "sequence", "elements": [{"type": "any_text"}, _const("ENDED")]}
+THINK = tag("<t>", FREE, "</t>")
+CALL = tag("<f>", OBJECT, "</f>")
+NUMBER = json_of({"type": "number"})
+_ANSWER = of("sequence", const("Answer: "), NUMBER, const("."))
+_TEXT_THEN_TAG = of("sequence", FREE, TAG)
+_TEXT_THEN_END = of("sequence", FREE, const("END"))
+_TEXT_THEN_ENDED = of("sequence", FREE, const("ENDED"))
 
 
 def _calls(*triggers: str, **more: Any) -> dict[str, Any]:
     return {"type": "triggered_tags", "triggers": list(triggers), "tags": [CALL], **more}
 
 
-def _plan(engine: Engine, kind: str, *elements: dict[str, Any]) -> Any:
-    tag = {"format": {"type": kind, "elements": list(elements)}}
-    return plan_of(engine, Format("plain"), response_format=StructuralTag(tag))
-
-
 @pytest.mark.parametrize(
     ("elements", "texts"),
     [
         (
-            [{"type": "optional", "content": THINK}, _calls("<f>", excludes=["<t>", "</t>"])],
+            [of("optional", THINK), _calls("<f>", excludes=["<t>", "</t>"])],
             ["<t>a<f>b</t>c<f>{}</f>", "a<f>{}</f>"],
         ),
         (
-            [
-                {**THINK, "content": {"type": "any_text", "excludes": ["<f>"]}, "type": "tag"},
-                _calls("<f>"),
-            ],
+            [{**THINK, "content": {**FREE, "excludes": ["<f>"]}}, _calls("<f>")],
             ["<t>a</t>b<f>{}</f><t>"],
         ),
         (
-            [_const("# "), _regex(r"[^\n]+"), {**_calls("<f>"), "tags": [{**THINK, "begin": "<f>"}]}],
+            [const("# "), regex(r"[^\n]+"), {**_calls("<f>"), "tags": [{**THINK, "begin": "<f>"}]}],
             ["# a\n<f>b</t>"],
         ),
-        ([_regex(r"# [^\n]+"), _calls("<f>")], ["# a<f>{}</f>", "# a\n<f>{}</f>"]),
+        ([regex(r"# [^\n]+"), _calls("<f>")], ["# a<f>{}</f>", "# a\n<f>{}</f>"]),
     ],
     ids=["optional thoughts", "thoughts without calls", "title", "title before JSON"],
 )
@@ -275,23 +258,23 @@ def test_what_free_text_excludes_is_known(byte_engine: Engine, elements: Any, te
 
 def test_text_next_to_a_number_that_it_leaves_is_refused(byte_engine: Engine) -> None:
     """`The answer is 4.` could not be written."""
-    answer = {"type": "sequence", "elements": [_const("The answer is "), NUMBER, _const(".")]}
+    answer = of("sequence", const("The answer is "), NUMBER, const("."))
     with pytest.raises(GrammarError, match="cannot always follow"):
-        _plan(byte_engine, "or", answer, {"type": "any_text", "max_chars": 5})
+        _plan(byte_engine, "or", answer, {**FREE, "max_chars": 5})
 
 
 @pytest.mark.parametrize(
     ("kind", "elements", "lost", "reason"),
     [
-        ("sequence", [{"type": "optional", "content": THINK}, _calls("<")], "<t>a</t>", "any text ends"),
-        ("or", [_const("<none>"), _calls("<")], "<none>", "any text ends"),
+        ("sequence", [of("optional", THINK), _calls("<")], "<t>a</t>", "any text ends"),
+        ("or", [const("<none>"), _calls("<")], "<none>", "any text ends"),
         ("or", [OBJECT, _calls("{", tags=[{**CALL, "begin": '{"f": '}])], "{}", "any text ends"),
-        ("sequence", [_regex(r"\d+"), {"type": "any_text"}], "1\u0665", "beyond ASCII"),
-        ("sequence", [{"type": "optional", "content": THINK}, _calls("<f>")], "<t>a <f></t>", "goes on with any text"),
-        ("or", [_ANSWER, {"type": "any_text", "excludes": ["."]}], "Answer: 4.", "goes on with any text"),
+        ("sequence", [regex(r"\d+"), FREE], "1\u0665", "beyond ASCII"),
+        ("sequence", [of("optional", THINK), _calls("<f>")], "<t>a <f></t>", "goes on with any text"),
+        ("or", [_ANSWER, {**FREE, "excludes": ["."]}], "Answer: 4.", "goes on with any text"),
         ("or", [_TEXT_THEN_TAG, TAG | {"begin": "<b>"}], "<b>{}</a>", "goes on with any text"),
         ("or", [_TEXT_THEN_TAG, _TEXT_THEN_END], "<a>END", "any text ends"),
-        ("or", [_TEXT_THEN_END, {"type": "any_text"}], "END.", "any text ends"),
+        ("or", [_TEXT_THEN_END, FREE], "END.", "any text ends"),
         ("or", [_TEXT_THEN_END, _TEXT_THEN_ENDED], "ENDED", "any text ends"),
     ],
     ids=[
@@ -319,7 +302,7 @@ def test_what_free_text_takes_of_a_long_pattern_is_asked_once(
     asked: list[Any] = []
     has_text = LexerWalk._has_text
     monkeypatch.setattr(LexerWalk, "_has_text", lambda walk, term: asked.append(term) or has_text(walk, term))
-    _plan(byte_engine, "or", _TEXT_THEN_END, _regex("[A-Z]{40}x"))
+    _plan(byte_engine, "or", _TEXT_THEN_END, regex("[A-Z]{40}x"))
     assert 1 <= len(asked) <= 4
 
 
@@ -330,11 +313,11 @@ def _dispatch(content: Any, *, loop: bool) -> dict[str, Any]:
 def test_free_text_in_a_loop_is_refused(byte_engine: Engine) -> None:
     """A call after it would be text as well."""
     with pytest.raises(GrammarError, match=re.escape("elements[0].rules[0][1]: free text cannot be repeated")):
-        _plan(byte_engine, "sequence", _dispatch({"type": "any_text"}, loop=True))
+        _plan(byte_engine, "sequence", _dispatch(FREE, loop=True))
 
 
 def test_free_text_after_a_trigger_ends_where_the_dispatch_does(byte_engine: Engine) -> None:
     """It took the end."""
-    plan = _plan(byte_engine, "sequence", _dispatch({"type": "any_text"}, loop=False), _const("END"), OBJECT)
+    plan = _plan(byte_engine, "sequence", _dispatch(FREE, loop=False), const("END"), OBJECT)
     assert not any(map(_says_loss, plan.response.report.rows))
     assert all(accepts(plan, byte_engine, text + END) for text in ("xEND{}", "x<a>yEND{}", "<b>{}END{}"))

@@ -24,6 +24,7 @@ from tests.conftest import small_engine
 from tests.grammars.tool_calls.test_round_trip import CHECKED
 from tests.judges.plans import FORMAT
 from tests.judges.tool_calls import calls_of, read, refused_at, section
+from tests.made_up.schemas import having
 from tests.made_up.tokenizers import small_tokenizer, small_tokens
 from tests.made_up.wire_forms import FORMS, MARKERS, TOOLS, calls
 
@@ -135,11 +136,7 @@ TOOL = {
     "function": {
         "name": "f",
         "description": "writes <parameter=a> and\n</parameter> and </function>",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "string", "description": "d"}, "b": {"type": "string"}},
-            "required": ["a"],
-        },
+        "parameters": having({"a": {"type": "string", "description": "d"}, "b": {"type": "string"}}, optional=["b"]),
     },
 }
 

@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from grammars.tool_calls.reader import ArgumentsDelta, CallEnded, CallStarted, CutCall, StrayText
 from grammars.tool_calls.syntaxes.lookup import syntax
-from grammars.values.format import ToolCallFormat
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
 from special_tokens.errors import ModelError
-from tests.cases import costly
 from tests.judges.tool_calls import calls_of, read, refused_at, section
+from tests.made_up.schemas import having
+from tests.made_up.wire_forms import FORMS
 
-FORM = ToolCallFormat("json_in_tags", call_start="<tool_call>\n", call_end="\n</tool_call>", between="\n", gap="\n")
+FORM = FORMS["tags"]
 WEATHER = Tool(
     "get_weather",
-    parameters={
-        "type": "object",
-        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "opts": {"type": "object"}},
-        "required": ["city"],
-    },
+    parameters=having(
+        {"city": {"type": "string"}, "days": {"type": "integer"}, "opts": {"type": "object"}}, optional=["days", "opts"]
+    ),
 )
 TIME = Tool("get_time")
 TOOLS = {tool.name: tool for tool in (WEATHER, TIME)}
-
-_TEXTS = st.text(alphabet=st.sampled_from('ab"\\ \n\t{}[]<>/é漢🙂'), max_size=12)
-_CALLS = st.lists(
-    st.one_of(
-        st.just(Call("get_time", {})),
-        st.builds(
-            lambda city, days: Call("get_weather", {"city": city} | days),
-            _TEXTS,
-            st.one_of(st.just({}), st.builds(lambda n: {"days": n}, st.integers(-999, 10**6))),
-        ),
-    ),
-    min_size=1,
-    max_size=3,
-)
-
-
-@costly
-@given(calls=_CALLS, cuts=st.lists(st.integers(0, 300), max_size=12))
-def test_what_is_rendered_is_accepted_and_read_back(engine: Engine, calls: list[Call], cuts: list[int]) -> None:
-    text = syntax("json_in_tags").render(FORM, calls, TOOLS)
-    assert refused_at(engine, section(engine, FORM, [WEATHER, TIME]), text) is None
-    events, rest = read(engine, FORM, TOOLS, text)
-    assert (calls_of(events), rest) == (calls, "")
-    assert read(engine, FORM, TOOLS, text, [cut for cut in cuts if cut < len(text)]) == (events, rest)
 
 
 @pytest.mark.parametrize(
