@@ -48,6 +48,20 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
         },
         [{"a": None}, {"b": None}, {"a": None, "b": None}, {}, 1, None, "a", []],
     ),
+    "a list or one constant": (
+        {"oneOf": [{"type": "array", "items": {"type": "string"}}, {"enum": [False]}]},
+        [[], ["a"], [1], False, True, None],
+    ),
+    "branches of branches": (
+        {
+            "oneOf": [
+                {"oneOf": [{"enum": ["A", "B"]}, {"enum": ["C"]}]},
+                having({"type": {"enum": ["A"]}}),
+                having({"type": {"enum": ["D"]}}),
+            ]
+        },
+        ["A", "C", "D", {"type": "A"}, {"type": "D"}, {"type": "C"}, {}],
+    ),
     "a length next to digits and any text after them": (
         {"type": "string", "pattern": "^(\\d+\\.\\d+\\.\\d+.*)$", "maxLength": 8},
         ["1.2.3", "1.2", "1.2.3-rc1", "1.2.3-rc", "1.20.300", "1.20.3000", "1.2.", "12.3.é", "12.3.4é"],
@@ -55,6 +69,10 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     "keys of any text next to others": (
         {"type": "object", "patternProperties": {"^.+$": {"type": "integer"}}},
         [{}, {"a": 1}, {"a": "x"}, {"": "x"}, {"a": 1, "": None}, {"\r": "x"}, {"é b": 2}, {"a": 1, "b": []}],
+    ),
+    "numbers of ranges that do not meet": (
+        {"oneOf": [{"type": "integer", "maximum": 3}, {"type": "integer", "minimum": 7}]},
+        [0, 3, 4, 6, 7, 100],
     ),
     "constants that are objects and lists": (
         {"enum": [{"a": 1, "b": [1, 2, {"c": None}]}, [1, 2], 2.0]},
@@ -89,6 +107,10 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
             "additionalProperties": False,
         },
         [{}, {"a": 1}, {"a": 1, "b": 2}, {"A": 1}],
+    ),
+    "bounds without a type": (
+        {"anyOf": [{"type": "number"}, {"type": "object", "properties": {"a": {"type": "number"}}}], "minimum": 0},
+        [0, 1, -1, 0.5, {"a": -1}, {}, "x"],
     ),
     "recursion next to merges": (
         {
@@ -141,6 +163,14 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
             "allOf": [{"properties": {"list": {"items": {"properties": {"age": {"type": "integer"}}}}}}],
         },
         [{"list": []}, {"list": [{"name": "a"}]}, {"list": [{"name": "a", "age": 1}]}, {"list": [{}]}, {"list": 1}],
+    ),
+    "an optional key that nothing satisfies": (
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string"}, "b": {"type": "integer"}},
+            "allOf": [{"properties": {"a": {"type": "null"}}}],
+        },
+        [{}, {"b": 1}, {"a": "x"}, {"a": None}],
     ),
     "a length that the format keeps by itself": (
         {"type": "string", "format": "uuid", "minLength": 1, "maxLength": 36},
