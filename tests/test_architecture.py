@@ -69,9 +69,14 @@ def modules(folders: Sequence[str] = PACKAGES) -> Mapping[str, Path]:
     }
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports_of(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
     """The names that a file imports: at its top, under ``TYPE_CHECKING`` and inside functions."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -174,7 +179,7 @@ def test_no_module_is_long() -> None:
     "module", [m for m, path in modules().items() if path.name == "__init__.py" and m not in FACES | GUARDED]
 )
 def test_a_package_file_holds_a_docstring_only(module: str) -> None:
-    body = ast.parse(modules()[module].read_text(encoding="utf-8")).body
+    body = tree_of(modules()[module]).body
     assert len(body) == 1
     assert isinstance(body[0], ast.Expr)
 
@@ -197,7 +202,7 @@ def test_no_public_type_name_exists_twice() -> None:
     local: dict[str, list[str]] = defaultdict(list)
     for module, path in modules(EVERYTHING).items():
         is_local = module.split(".")[0] in ("tests", "examples") and module not in imported
-        for name in _type_names(ast.parse(path.read_text(encoding="utf-8"))):
+        for name in _type_names(tree_of(path)):
             if not name.startswith("_"):
                 (local if is_local else places)[name].append(module)
     assert not {name: found for name, found in places.items() if len(found) > 1}

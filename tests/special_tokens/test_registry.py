@@ -27,14 +27,15 @@ def registry(*texts: str, special: bool = True, **facts: object) -> SpecialToken
     return SpecialTokens(TokenizerFacts(added, 100 + len(texts), **facts))  # type: ignore[arg-type]
 
 
-def published(upstream: Upstream, tokenizer_folder) -> SpecialTokens:
-    facts = tokens_of_folder(tokenizer_folder(upstream.folder)).facts
-    return SpecialTokens(replace(facts, generation_eos=upstream.generation_eos))
+@pytest.fixture(scope="module", params=UPSTREAM, ids=lambda u: u.folder)
+def published(request, tokenizer_folder) -> tuple[Upstream, SpecialTokens]:
+    """What a publisher says, and the registry of its tokenizer, which takes a second to read."""
+    facts = tokens_of_folder(tokenizer_folder(request.param.folder)).facts
+    return request.param, SpecialTokens(replace(facts, generation_eos=request.param.generation_eos))
 
 
-@pytest.mark.parametrize("upstream", UPSTREAM, ids=lambda u: u.folder)
-def test_P1_roles_and_ids_are_the_publishers(upstream, tokenizer_folder):
-    tokens = published(upstream, tokenizer_folder)
+def test_P1_roles_and_ids_are_the_publishers(published):
+    upstream, tokens = published
     found = {role.value: (m.text, m.id) for role, m in tokens.roles.items()}
     for role, expected in upstream.roles.items():
         assert found.get(role) == expected, role
@@ -43,9 +44,8 @@ def test_P1_roles_and_ids_are_the_publishers(upstream, tokenizer_folder):
     assert all(tokens.roles[Role(role)].origin.startswith("family") for role in extra)
 
 
-@pytest.mark.parametrize("upstream", UPSTREAM, ids=lambda u: u.folder)
-def test_E1_ends_are_those_of_the_generation_config(upstream, tokenizer_folder):
-    tokens = published(upstream, tokenizer_folder)
+def test_E1_ends_are_those_of_the_generation_config(published):
+    upstream, tokens = published
     assert tokens.end_ids == upstream.ends
     assert tokens.category("eos").ids == upstream.ends
     for text in upstream.never:
@@ -53,9 +53,8 @@ def test_E1_ends_are_those_of_the_generation_config(upstream, tokenizer_folder):
         assert tokens.id_of(text) not in tokens.category("eos").ids
 
 
-@pytest.mark.parametrize("upstream", UPSTREAM, ids=lambda u: u.folder)
-def test_P2_every_token_is_in_exactly_one_category(upstream, tokenizer_folder):
-    tokens = published(upstream, tokenizer_folder)
+def test_P2_every_token_is_in_exactly_one_category(published):
+    upstream, tokens = published
     ids = [i for category in Category for i in tokens.category(category).ids]
     assert sorted(ids) == sorted(set(ids)) == [token.id for token in tokens.catalog]
     assert set(tokens.added) <= set(ids)
