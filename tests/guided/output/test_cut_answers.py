@@ -91,7 +91,7 @@ def leaks(inference: Inference, step: int, *, as_text: bool = False, engine: Eng
             written = engine_text(engine, ids[:end])
             if written.endswith("\ufffd"):  # inside a character
                 continue
-            if not content.startswith(said):
+            if not content.startswith(said) or (message.content and not said):
                 yield f"{written!r} reads as {message.content!r}"
             if any(call.arguments == "" and call.parsed is None for call in message.tool_calls):
                 yield f"{written!r} has a call whose arguments have not begun"
