@@ -52,9 +52,9 @@ test-engine: $(STAMP)  ## grammars and core on the oldest and on the newest llgu
 	done
 
 # Clients of OpenAI's API, unmodified, each in an environment of its own.
-CLIENTS := openai pydantic-ai-slim[openai] langchain-openai instructor litellm
+CLIENTS := pydantic-ai-slim[openai] langchain-openai instructor litellm
 
-test-clients: $(STAMP)  ## `guided serve` as five client libraries see it
+test-clients: $(STAMP)  ## `guided serve` as four client libraries see it
 	for client in $(CLIENTS); do \
 	  folder=build/clients/$$(echo "$$client" | sed 's/-slim.*//; s/-/_/g') && $(BIN)/python -m venv $$folder && \
 	  $$folder/bin/python -m pip install --quiet "$$client" || exit 1; \
