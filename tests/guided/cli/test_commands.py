@@ -230,6 +230,7 @@ def test_tokens_says_of_each_part_how_it_is_known(run: Any, tmp_path: Path) -> N
         (["tokens", "nowhere.jinja"], "no such file or folder: 'nowhere.jinja'"),
         (["generate", "x", "--lark", "nowhere.lark"], "cannot read the file: No such file or directory"),
         (["check", "--schema", "no_such_module:Thing"], "cannot import no_such_module:Thing: ModuleNotFoundError"),
+        (["check", "--schema", "json:Thing"], "cannot import json:Thing: AttributeError"),
         (["generate", "x", "-t", "-1"], "temperature"),
         (["check"], "nothing to check"),
         (["check", "--effort", "low"], "checked as part of a request"),

@@ -247,6 +247,7 @@ ANYWHERE = [
     ({"type": "object", "patternProperties": {"^k$": True}, "additionalProperties": False}, '{"k": *}'),
     ({"type": "object", "additionalProperties": True}, '{"k": *}'),
     ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "array"}}}, "[*]"),
+    ({"$ref": "#/$defs/a", "$defs": {"a": True}}, "*"),
     ({"not": {"type": "string"}}, "*"),
     ({"additionalProperties": False}, "[*]"),
     ({"properties": {"a": {"type": "string"}}, "additionalProperties": False}, "[*]"),
