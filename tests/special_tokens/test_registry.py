@@ -29,7 +29,7 @@ def registry(*texts: str, special: bool = True, **facts: object) -> SpecialToken
 
 @pytest.fixture(scope="module", params=UPSTREAM, ids=lambda u: u.folder)
 def published(request, tokenizer_folder) -> tuple[Upstream, SpecialTokens]:
-    """What a publisher says, and the registry of its tokenizer, which takes a second to read."""
+    """The publisher's own table, and the registry of its tokenizer, which takes a second to read."""
     facts = tokens_of_folder(tokenizer_folder(request.param.folder)).facts
     return request.param, SpecialTokens(replace(facts, generation_eos=request.param.generation_eos))
 

@@ -34,7 +34,7 @@ class KeptComposers(Composers):
 
 @pytest.fixture(scope="session", autouse=True)
 def _composers() -> Iterator[None]:
-    """Have one process compose the plans of all servers of a vocabulary: it takes a second to start."""
+    """One process composes the plans of all servers of a vocabulary: it takes a second to start."""
     made: dict[Any, KeptComposers] = {}
 
     def composers(tokens: Any, format: Any, *, number: int) -> KeptComposers:
