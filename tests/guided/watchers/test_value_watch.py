@@ -17,7 +17,6 @@ from special_tokens.errors import TokenRefused
 from tests.conftest import small_engine
 from tests.judges.plans import plan_of, walk
 from tests.judges.schema_laws import byte_judge
-from tests.made_up.schemas import closed
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
@@ -93,20 +92,6 @@ def test_the_plan_says_what_must_be_watched_and_the_report_says_that_it_is(engin
     assert watcher.nodes[0].unique
     (row,) = [row for row in plan.schema_report.rows if row.keyword == "uniqueItems"]
     assert (row.outcome, row.reason) == ("exact", "watched while it is written")
-
-
-def test_digits_end(byte_engine: Engine) -> None:
-    schema = closed({"n": {"type": "integer"}})
-    state = start(byte_engine, schema)
-    state.commit(byte_engine.tokenize('{"n": '))
-    one = byte_engine.tokenize("1")
-    written = 0
-    while is_allowed(state.mask(), one[0]):
-        state.commit(one)
-        written += 1
-        assert written <= 64
-    assert written == 64
-    assert allowed_ids(state.mask()) == byte_engine.tokenize("}")
 
 
 NUMBER = {"type": "number"}
