@@ -76,6 +76,13 @@ def test_links_between_pages_lead_somewhere() -> None:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_files_that_the_page_of_the_architecture_names_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:tests|docs|special_tokens|grammars|guided)/[\w/.]+)`", page)
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 SHELL_PAGES = [*PAGES, ROOT / "CONTRIBUTING.md"]
 
 

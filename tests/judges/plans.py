@@ -6,9 +6,11 @@ A text is *accepted* when each of its tokens has its bit in the mask that `Guida
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
+
+import numpy as np
 
 from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan
@@ -18,7 +20,7 @@ from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 
 __all__ = [
-    "END", "FORMAT", "MAY_REASON", "PLAIN", "THINKING", "Walk", "accepts", "plan_of", "texts_written", "walk",
+    "END", "FORMAT", "MAY_REASON", "PLAIN", "THINKING", "Walk", "accepts", "drawn", "plan_of", "texts_written", "walk",
     "whole_repr", "write_to_the_end",
 ]  # fmt: skip
 
@@ -108,6 +110,24 @@ def texts_written(plan: Plan, engine: Engine, alphabet: str, longest: int, entry
 
 def _text(engine: Engine, ids: Sequence[int]) -> bytes:
     return b"".join(engine.token_bytes(i) for i in ids)
+
+
+def _first_bytes(engine: Engine) -> Any:
+    """The first byte of each token, int16 ``[vocab]``; -1 for a token without any."""
+    return np.array([next(iter(engine.token_bytes(i)), -1) for i in range(engine.vocab_size)], dtype=np.int16)
+
+
+def drawn(ids: Sequence[int], engine: Engine, chance: random.Random) -> Iterator[int]:
+    """The tokens in the order in which a model that never wants to end would sample them, a few of them.
+
+    More than half are drawn by their first byte, or text would come too often.
+    """
+    array = np.asarray(ids)
+    first = engine.derived(_first_bytes)[array]
+    every = np.unique(first)
+    for _ in range(6):
+        pool = array[first == chance.choice(every)] if chance.random() < 0.6 else array
+        yield int(chance.choice(pool))
 
 
 def write_to_the_end(

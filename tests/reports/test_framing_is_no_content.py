@@ -26,7 +26,6 @@ from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 from tests.guided.output.test_cut_answers import read
 from tests.judges.plans import END
 from tests.made_up.wire_forms import FORMS, TOOLS
-from tests.shared_templates import shared_inference, template_names
 
 WHITE = ("", "\n", "\n\n", " \n", "\r\n")
 
@@ -138,21 +137,6 @@ def test_a_section_opens_by_a_tag_of_several_tokens() -> None:
             for splits in ((), range(1, len(ids))):
                 message = read(plan, engine, ids, "after", splits, ended=True)
                 assert (message.content, message.tool_calls, message.unfinished) == ("So.", (), None)
-
-
-@pytest.mark.parametrize("name", template_names())
-def test_no_prefix_of_what_a_template_writes_is_white_space_alone(name: str) -> None:
-    inference = shared_inference(name)
-    engine = engine_for(inference.format)
-    for golden in inference.golden_texts:
-        parts = Parts(tools=list(TYPED_TOOLS.values()), thinking=True if golden.reasoning else None)
-        plan = compose(parts, tokens=engine.tokens, format=inference.format)
-        ids = engine.tokenize(golden.text)
-        # Where white space is written, and just after it.
-        white = {end for end, token in enumerate(ids, 1) if engine.token_bytes(token).isspace()}
-        for end in sorted({0, len(ids), *white, *(end + 1 for end in white)}):
-            message = read(plan, engine, ids[:end], plan.entry(golden.entry).name)
-            assert not message.content or message.content.strip(), ids[:end]
 
 
 def test_white_space_of_the_answer_s_own_stays() -> None:

@@ -7,6 +7,7 @@ their own.
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import product
 
 import lark
@@ -35,9 +36,14 @@ WRITTEN = {
 }
 
 
+@cache
+def _parser(source: str) -> lark.Lark:
+    return lark.Lark(source, parser="earley", lexer="dynamic_complete" if "~" in source else "basic")
+
+
 def _whole(source: str, text: str) -> bool:
     try:
-        lark.Lark(source, parser="earley", lexer="dynamic_complete" if "~" in source else "basic").parse(text)
+        _parser(source).parse(text)
     except lark.exceptions.UnexpectedInput:
         return False
     return True
@@ -62,10 +68,7 @@ REFUSED = {
     'start: "x" "y"\n%ignore /\\/\\*.*?\\*\\//s': (2, 14, "*? is lazy"),
     'start: A "b"\nA: /[*?]\\*?a{2,3}?/': (2, 13, "{2,3}? is lazy"),
     'start: F "," F\nF: /".*"/': (1, 8, "no text ends this grammar: F can never end"),
-    'start: (F ",")+ F\nF: /".*"/': (1, 9, "no text ends this grammar: F can never end"),
     'start: a\na: F "," F | "(" a ")"\nF: /[a-z,]+/': (2, 4, "no text ends this grammar: F can never end"),
-    'start: A B\nA: /.*/\nB: "b"': (1, 8, "A can never end"),
-    'start: A "b" A\nA: /.*/': (1, 8, "A can never end"),
     'start: /.+/ %json {"type": "object"}': (1, 8, "no text ends this grammar: /.+/ can never end"),
     # an option in which one character alone goes on: the engine would follow it for ever
     'start: "x" | "y" /c+/ "c"': (1, 18, "/c+/ can never end"),
@@ -96,7 +99,6 @@ DEAD_PLACES = {
     'start: (F ",")* "g" | F\nF: /".*"/': ((1, 9), '"a",g', '"a","b"'),
     'start: a | "x" F\na: F "," F\nF: /".*"/': ((2, 4), '"a","b"', 'x"a"'),
     'start: A "b" | "1" A\nA: /[a-z]+/': ((1, 8), "ab", "1a"),
-    'start: A "b" | "1"\nA: /[a-z]+/': ((1, 8), "ab", "1"),
     'start: word word "b" | word\nword: /[a-z]+/': ((2, 7), "aab2", "aab"),
 }
 
@@ -122,6 +124,11 @@ IGNORED = {
     'start: "a" (" b" | "c")\n%ignore / +/': (["a b", "a  c"], ""),
     'start: "b"\n%ignore /b+/': (["b", "bbb"], ""),
     'start: "a"?\n%ignore " "\n%ignore /#.*/': (["", " ", "a", "#x", " #x", "#a", "a#x", " a #x"], ""),
+    # operators that begin like a comment
+    'start: N ("-" N)*\nN: /[0-9]+/\n%ignore " "\n%ignore /--[^\\n]*/': (["1-2", "1 -2", "1 - 2 --c", "1 --c"], ""),
+    'start: N ("/" N)*\nN: /[0-9]+/\n%ignore /\\s+/\n%ignore /\\/\\/[^\\n]*/': (["1/2", "1 / 2", " 1 //c\n / 2"], ""),
+    'start: N ("-" N)*\nN: /[0-9]+/\n%ignore /--[^\\n]*\\n/': (["1--c\n-2", "1--c\n--d\n-2"], ""),
+    'start: N ("-" N)*\nN: /[0-9]+/\n%ignore / +/\n%ignore /--[^\\n]*\\n/': (["1 --c\n-2", "1  -  2"], ""),
 }
 
 
@@ -236,15 +243,10 @@ def test_what_is_ignored_hides_no_end(engine: Engine, blank: str, begun: str, en
 
 LOST = {
     'start: N ".." N\nN: /[0-9]+(\\.[0-9]+)?/': ("N", "'..'", "1..5"),
-    'start: ("list" | "listen") "ed"': ("'list'", "'ed'", "listed"),
-    'start: "a" "b" | "ab" "c"': ("'ab'", "'b'", "ab"),
-    'start: ("a" | "aa") "ab"': ("'aa'", "'ab'", "aab"),
-    "start: A B\nA: /[a-z]+/\nB: /[a-z0-9]+/": ("A", "B", "ab"),
     'start: a\na: "(" a ")" | /[^)]*/': ("/[^)]*/", "'('", "(a)"),
     'start: "(" start ")" | /[^)]*/': ("/[^)]*/", "'('", "(a)"),
     'start: a\na: b\nb: "[" a "]" | "(" a ")" | /[^)]*/': ("/[^)]*/", "'('", "(a)"),
     'start: /[a-z]+/ "."? /[a-z]+/': ("/[a-z]+/", "/[a-z]+/", "ab"),
-    'start: word "."? word\nword: /[a-z]+/': ("/[a-z]+/", "/[a-z]+/", "ab"),
     'start: "if" NAME | NAME "=" NAME\nNAME: /[a-z]+/': ("NAME", "'if'", "ifx"),
     'start: N ".." N\nN: /[0-9]+(\\.[0-9]+)?/\n%ignore " "': ("N", "'..'", "1..5"),
     'start: (N "EUR"?)+\nN: /[0-9]+(e[0-9]+)?/i\n%ignore " "': ("N", "'EUR'", "5EUR"),
@@ -331,24 +333,6 @@ def test_what_a_lazy_rule_cuts_is_reported(engine: Engine, source: str, cut: tup
     assert [(row.keyword, row.reason) for row in plan.response.report.narrowed] == [(shown, reason)]
     assert re.fullmatch(pattern, text)
     assert not accepts(plan, engine, text + END)
-
-
-#: Operators that begin like a comment, which is ignored next to white space.
-COMMENTS = {
-    'start: N ("-" N)*\nN: /[0-9]+/\n%ignore " "\n%ignore /--[^\\n]*/': ["1-2", "1 - 2", "1 -2", "1 - 2 --c", "1 --c"],
-    'start: N ("/" N)*\nN: /[0-9]+/\n%ignore /\\s+/\n%ignore /\\/\\/[^\\n]*/': ["1/2", "1 / 2", " 1 //c\n / 2"],
-    'start: N ("-" N)*\nN: /[0-9]+/\n%ignore /--[^\\n]*\\n/': ["1--c\n-2", "1--c\n--d\n-2"],
-    'start: N ("-" N)*\nN: /[0-9]+/\n%ignore / +/\n%ignore /--[^\\n]*\\n/': ["1 --c\n-2", "1  -  2"],
-}
-
-
-@pytest.mark.parametrize(("source", "texts"), COMMENTS.items())
-def test_an_operator_that_begins_like_a_comment_may_follow_what_is_ignored(
-    engine: Engine, source: str, texts: list[str]
-) -> None:
-    plan = plan_of(engine, PLAIN, response_format=guided.Lark(source))
-    assert not plan.response.report.rows
-    assert all(accepts(plan, engine, text + END) for text in texts)
 
 
 @pytest.mark.parametrize("source", KEPT)

@@ -19,6 +19,7 @@ from guided.hf.model.renderers import mutable_renderer, template_renderer
 from guided.hf.model.wire_format import inference_of_template
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError
+from tests.cases import slow_where
 from tests.shared_templates import shared_template, template_names
 
 TOOL = Tool("get_weather", "d", {"type": "object", "properties": {"city": {"type": "string", "description": "d"}}})
@@ -68,7 +69,8 @@ def test_a_description_joins_a_system_message_in_any_form(name: str, content: An
         assert found == shown(name, [{"role": role, "content": told}, user])
 
 
-@pytest.mark.parametrize("name", template_names())
+#: It is the format's own needs that count, and these three differ in them.
+@pytest.mark.parametrize("name", slow_where(lambda name: name not in ("qwen3", "gemma3", "gpt_oss"), template_names()))
 @pytest.mark.parametrize(
     ("part", "kind"),
     [

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import product
 from typing import Any
 
 import pytest
 
 from grammars.compose.compose import Parts, compose
+from grammars.compose.region_table import plan_without_masks
 from grammars.formats.infer import infer
+from grammars.tree.markers import Markers
 from grammars.values.format import Ends, Format
 from guided.engine.engine import Engine
 from guided.hf.model.renderers import template_renderer
@@ -40,6 +43,10 @@ TEXTS = (
     "{",
     '{"name": "get_weath',
     '  {"name": "x"}',
+    '{"name":"g","parameters":{}}',
+    '{"name":"get_weather","version":1}',
+    '{"name":"get_weather"}',
+    '<|tool_call|>[{"name": "package"}]',
 )
 
 
@@ -61,11 +68,12 @@ def _formats(name: str) -> Format:
 @pytest.mark.parametrize("name", ["llama3_1", "phi4_mini", "bare"])
 def test_text_that_looks_like_a_call_is_text(name: str) -> None:
     plan, engine = _plan(_formats(name))
-    for text in TEXTS:
+    unmasked = plan_without_masks(plan, Markers(engine.tokens))
+    for text in (*TEXTS, *(text.replace("parameters", "arguments") for text in TEXTS if "parameters" in text)):
         ids = engine.tokenize(text)
         assert walk(plan, engine, ids).is_whole, text
-        for splits in ((), range(1, len(ids))):
-            message = read(plan, engine, ids, "fresh", splits, ended=True)
+        for reader, splits in product((plan, unmasked), ((), range(1, len(ids)))):
+            message = read(reader, engine, ids, "fresh", splits, ended=True)
             assert (message.content, message.tool_calls, message.unfinished) == (text, (), None), text
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -57,13 +56,13 @@ def test_a_cut_answer_has_an_exit_code_of_its_own(run: Any) -> None:
 
 
 def test_a_landed_answer_says_so_and_a_cut_one_why(run: Any) -> None:
-    asked = ("generate", "Alice is 31.", "--regex", "[a-z]{9,40}( [a-z]{9,40}){4}", "--temperature", 0)
-    landed = run(*asked, "-n", 20)
+    asked = ("generate", "Alice is 31.", "--regex", "[a-z]{5,40} [a-z]{5,40}", "--temperature", 0)
+    landed = run(*asked, "-n", 9)
     assert (landed.exit_code, "landed: from token" in landed.output) == (0, True)
-    cut = run(*asked, "-n", 20, "--no-landing")
+    cut = run(*asked, "-n", 9, "--no-landing")
     assert (cut.exit_code, "landed" in cut.output) == (cli.EXIT_CUT, False)
-    short = run(*asked, "-n", 5)
-    assert (short.exit_code, "5 tokens cannot hold the shortest answer" in short.output) == (cli.EXIT_CUT, True)
+    short = run(*asked, "-n", 3)
+    assert (short.exit_code, "3 tokens cannot hold the shortest answer" in short.output) == (cli.EXIT_CUT, True)
     body = {"messages": [{"role": "user", "content": "Hi"}], "structured_outputs": {"regex": "[a-z]{90}"}}
     refused = run("generate", "--request", json.dumps({**body, "max_tokens": 5, "short_budget": "error"}))
     assert refused.exit_code != 0
@@ -228,7 +227,6 @@ def test_tokens_says_of_each_part_how_it_is_known(run: Any, tmp_path: Path) -> N
         (["generate", "x", "--schema", "{"], "not JSON: Expecting property name"),
         (["generate", "x", "--schema", "nowhere.json"], "cannot read the file"),
         (["plan", "--model", "nowhere/at/all"], "ModelError: no such file or folder: 'nowhere/at/all'"),
-        (["generate", "x", "--model", "./nowhere"], "no such file or folder: 'nowhere'"),
         (["tokens", "nowhere.jinja"], "no such file or folder: 'nowhere.jinja'"),
         (["generate", "x", "--lark", "nowhere.lark"], "cannot read the file: No such file or directory"),
         (["check", "--schema", "no_such_module:Thing"], "cannot import no_such_module:Thing: ModuleNotFoundError"),
@@ -241,7 +239,6 @@ def test_tokens_says_of_each_part_how_it_is_known(run: Any, tmp_path: Path) -> N
         (["check", "--request", '{"structured_outputs": {"regex": "("}}'], "structured_outputs.regex"),
         (["generate", "x", "--include-stop"], "there is no stop"),
         (["plan", "--regex", "a", "--strict"], "nothing to act on where: --strict expected: a format with a schema"),
-        (["check", "--strict"], "nothing to act on where: --strict"),
         (["plan", "--one-call"], "nothing to act on where: --one-call expected: --tools FILE"),
         (["plan", "--schema", "{}", "--trusted"], "nothing to act on where: --trusted expected: --lark"),
         (["generate", "x", "--request", "{}", "--effort", "low"], "with options for reasoning_effort"),
@@ -297,21 +294,6 @@ def test_wrong_usage_is_exit_code_two(run: Any) -> None:
 @pytest.mark.parametrize("command", ["generate", "plan", "check", "tokens", "shell"])
 def test_every_command_explains_itself_with_an_example(run: Any, command: str) -> None:
     assert f"Example: guided {command}" in " ".join(run(command, "--help").output.split())
-
-
-def test_help_loads_no_torch() -> None:
-    code = """
-import sys
-from guided import cli
-from guided.cli import commands
-from tests.cases import slow_where
-try:
-    cli.app(["--help"])
-except SystemExit:
-    pass
-assert "torch" not in sys.modules
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")

@@ -48,14 +48,6 @@ def asked(trial: Trial, grammar: str, vocab_size: int = 400) -> str | None:
     return found.error
 
 
-def test_what_takes_too_long_is_ended_and_the_next_grammar_is_compiled(trial: Trial) -> None:
-    assert asked(trial, 'start: "a"') is None
-    with pytest.raises(LimitExceeded, match=r"more than 2 s of processor time, one of the limits of a trial"):
-        asked(trial, HANGS)
-    assert asked(trial, 'start: "a" <[399]>') is None
-    assert "unknown name" in str(asked(trial, "start: nowhere"))
-
-
 def test_memory_is_bounded_as_time_is() -> None:
     with closing(Trial(seconds=30, size=300 << 20)) as trial:
         with pytest.raises(LimitExceeded, match=r"more than 0.29 GB of memory, one of the limits of a trial"):
@@ -89,12 +81,12 @@ class Counted(Trial):
 def test_what_came_out_is_not_tried_again() -> None:
     with closing(Counted(seconds=SECONDS)) as trial:
         for _ in range(3):
-            with pytest.raises(LimitExceeded, match="of processor time"):
+            with pytest.raises(LimitExceeded, match=r"more than 2 s of processor time, one of the limits of a trial"):
                 asked(trial, HANGS)
-            assert asked(trial, 'start: "a"') is None
+            assert asked(trial, 'start: "a" <[399]>') is None
             assert "unknown name" in str(asked(trial, "start: nowhere"))
         assert trial.tried == 3
-        assert asked(trial, 'start: "a"', 500) is None  # another vocabulary, another answer
+        assert asked(trial, 'start: "a" <[399]>', 500) is None  # another vocabulary, another answer
         assert trial.tried == 4
 
 

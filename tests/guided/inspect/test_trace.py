@@ -93,21 +93,6 @@ def test_numbers_agree_with_the_run(traced: Any, demo_guide: Any) -> None:
     assert trace.vocab_size == demo_guide.tokens.vocab_size
 
 
-def test_what_the_mask_removed_is_the_raw_probability_of_what_was_not_legal(
-    traced: Any, demo_guide: Any, plan: Any
-) -> None:
-    """The judge: a plain forward over the answer, and the masks of a fresh state."""
-    inputs = checked_inputs(demo_guide.context, ["Alice is 31."], [plan], describe=True)
-    ids = [*inputs.prompt_ids[0], *traced.token_ids]
-    with torch.no_grad():
-        logits = demo_guide.model(torch.tensor([ids])).logits[0, len(inputs.prompt_ids[0]) - 1 : -1]
-    state = guided.GuidanceState(plan, demo_guide.engine)
-    for found, row in zip(traced.trace.tokens, logits.double().softmax(-1).numpy(), strict=True):
-        legal = np.unpackbits(state.mask().view(np.uint8), bitorder="little")[: len(row)].astype(bool)
-        assert found.removed == pytest.approx(row[~legal].sum(), abs=2e-3)
-        state.commit([found.token_id])
-
-
 def adjusted(logits: np.ndarray, sampling: Sampling, prompt: list[int], answer: list[int]) -> np.ndarray:
     """Float64 logits ``[vocab]`` under bias and penalties, one token at a time."""
     out = logits.copy()

@@ -220,7 +220,8 @@ def refused(found: OwnAnswer, most: int) -> int | None:
 MODES = ("required", "auto", "named", "format", "reason", "json", "text")
 
 
-#: The default run takes each template once, in turn with markers as tokens and as text; all are 27,440 answers.
+#: The default run takes each template once, in turn with markers as tokens and as text, and every second mode; all are
+#: 27,440 answers.
 CASES = [
     pytest.param(name, as_text, seed, marks=pytest.mark.slow if seed or (number % 2 == 1) != as_text else ())
     for number, name in enumerate(names())
@@ -235,7 +236,7 @@ def test_an_answer_that_fits_is_the_models_own(name: str, as_text: bool, seed: i
         pytest.skip("needs the shared chat templates, which are absent")
     chance = random.Random(f"{name} {as_text} {seed}")
     num = 0
-    for mode in MODES:
+    for mode in MODES if seed else MODES[names().index(name) % 2 :: 2]:
         found = case(name, as_text, mode, chance)
         if found is None:
             continue

@@ -19,7 +19,8 @@ from guided.landing.landing import LandingSearch
 from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
 from tests.cases import seeds
-from tests.guided.landing.test_control import BUDGETS, random_schema, row_of, written
+from tests.guided.landing.test_control import BUDGETS, landed, random_schema, row_of, written
+from tests.guided.landing.test_landing import ended
 from tests.judges.plans import plan_of
 
 
@@ -102,11 +103,8 @@ RESPONSES: dict[str, Any] = {
 @pytest.mark.parametrize("name", RESPONSES)
 def test_json_anywhere_is_whole_within_any_budget(engine: Engine, name: str, seed: int) -> None:
     plan = plan_of(engine, response_format=RESPONSES[name], thinking=False)
-    least, chance = min_tokens(plan, engine), random.Random(f"{name} {seed}")
-    for extra in (*BUDGETS, 200, 400) if seed else chance.sample(BUDGETS, 3):
-        row = row_of(plan, engine, least + extra)
-        tokens = written(row, chance, least + extra)
-        assert row.state.is_stopped, (extra, b"".join(map(engine.token_bytes, tokens)))
+    chance = random.Random(f"{name} {seed}")
+    assert list(landed(plan, engine, chance, (*BUDGETS, 200, 400) if seed else chance.sample(BUDGETS, 3)))
 
 
 @pytest.mark.parametrize("seed", seeds(60, default=4))
@@ -120,11 +118,7 @@ def test_random_schemas_in_parts_land(engine: Engine, seed: int) -> None:
                        thinking=False)  # fmt: skip
     except guided.GuidedError:
         pytest.skip("no value is valid")
-    least = min_tokens(plan, engine)
-    for extra in chance.sample([*BUDGETS, 200], 3):
-        row = row_of(plan, engine, least + extra)
-        tokens = written(row, chance, least + extra)
-        assert row.state.is_stopped, (schema, extra, b"".join(map(engine.token_bytes, tokens)))
+    for _, tokens in landed(plan, engine, chance, chance.sample([*BUDGETS, 200], 3)):
         text = read_answer(tokens, plan, engine).content or ""
         if not plan.schema_report.relaxed:
             jsonschema.validate(json.loads(text.removeprefix("<a>").removesuffix("</a>")), schema)
@@ -188,12 +182,9 @@ def test_a_text_that_may_end_ends_at_once(engine: Engine, pattern: str) -> None:
     tag = {"type": "tag", "begin": "<a>", "end": "</a>", "content": {"type": "regex", "pattern": pattern}}
     form = guided.StructuralTag({"type": "structural_tag", "format": tag})
     plan = plan_of(engine, response_format=form, thinking=False)
-    entry = plan.entries[-1].name
-    state = GuidanceState(plan, engine, entry=entry)
-    state.commit(engine.tokenize("<a>hello"))
-    tokens = LandingSearch(plan, engine, entry=entry).shortest_end(state).tokens
-    assert tokens is not None
-    assert b"".join(map(engine.token_bytes, tokens[:-1])) == b"</a>"
+    _, landing = ended(plan, engine, "<a>hello")
+    assert landing.tokens is not None
+    assert b"".join(map(engine.token_bytes, landing.tokens[:-1])) == b"</a>"
 
 
 def test_the_schemas_of_a_source_are_those_that_it_writes() -> None:

@@ -21,17 +21,16 @@ from grammars.plan.plan import Plan
 from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
-from guided.inspect.shortest import min_tokens
 from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMask, ByteTwin
 from guided.landing.effort import Effort
 from guided.landing.finder import PathFinder
-from guided.landing.landing import LandingSearch, write
+from guided.landing.landing import Landing, LandingSearch, write
 from guided.landing.path import EndPath, remaining_from
 from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
 from tests.cases import seeds
-from tests.judges.plans import FORMAT, plan_of, walk
+from tests.judges.plans import FORMAT, drawn, plan_of, walk
 from tests.made_up.wire_forms import FORMS, TOOLS
 
 #: Formats whose sentences are few or short, so that every row of tokens can be tried.
@@ -65,7 +64,7 @@ TINY: dict[str, Any] = {
 
 def least_tokens(plan: Plan, engine: Engine, most: int = 24) -> int:
     """The fewest tokens of an output, its end included, by trying every row of tokens in order of length."""
-    places = [engine.pristine(plan, "after" if len(plan.entries) > 1 else plan.entries[0].name).deep_copy()]
+    places = [engine.pristine(plan, plan.entries[-1].name).deep_copy()]
     ends = {end.sentinel for end in plan.ends}
     for size in range(most):
         after = []
@@ -83,13 +82,20 @@ def least_tokens(plan: Plan, engine: Engine, most: int = 24) -> int:
     raise AssertionError(f"no end within {most} tokens")
 
 
+def ended(plan: Plan, engine: Engine, text: str = "", **limits: Any) -> tuple[GuidanceState, Landing]:
+    """The state after a text of the response, and the shortest end that is found from there."""
+    entry = plan.entries[-1].name
+    state = GuidanceState(plan, engine, entry=entry)
+    state.commit(engine.tokenize(text))
+    return state, LandingSearch(plan, engine, entry=entry).shortest_end(state, **limits)
+
+
 @pytest.mark.parametrize("name", TINY)
 def test_no_output_has_fewer_tokens_than_the_search_finds(engine: Engine, name: str) -> None:
     plan = plan_of(engine, response_format=TINY[name], thinking=False)
-    entry = "after" if len(plan.entries) > 1 else "fresh"
-    landing = LandingSearch(plan, engine, entry=entry).shortest_end(GuidanceState(plan, engine, entry=entry))
+    state, landing = ended(plan, engine)
     assert landing.tokens is not None, landing.reason
-    assert walk(plan, engine, landing.tokens, entry).is_whole
+    assert walk(plan, engine, landing.tokens, state.entry.name).is_whole
     assert len(landing.tokens) == least_tokens(plan, engine)
 
 
@@ -143,7 +149,7 @@ def made(engine: Engine, kind: str) -> Plan:
 
 
 def strayed(plan: Plan, engine: Engine, chance: random.Random, steps: int) -> GuidanceState:
-    """A state after random allowed tokens: more than half by their first byte, or text would come too often."""
+    """A state after random allowed tokens."""
     state = GuidanceState(plan, engine)
     for _ in range(steps):
         ids = allowed_ids(state.mask())
@@ -151,14 +157,11 @@ def strayed(plan: Plan, engine: Engine, chance: random.Random, steps: int) -> Gu
         ids = [i for i in ids if i not in ends]
         if not ids or state.is_stopped:
             break
-        if chance.random() < 0.6:
-            first = chance.choice(sorted({engine.token_bytes(i)[:1] for i in ids}))
-            ids = [i for i in ids if engine.token_bytes(i)[:1] == first]
-        state.commit([chance.choice(ids)])
+        state.commit([next(drawn(ids, engine, chance))])
     return state
 
 
-@pytest.mark.parametrize("seed", seeds(12, default=3))
+@pytest.mark.parametrize("seed", seeds(12, default=2))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_landing_ends_an_answer_from_any_place(engine: Engine, kind: str, seed: int) -> None:
     plan = made(engine, kind)
@@ -180,10 +183,7 @@ def test_keys_that_patterns_and_constants_ask_for_are_found(engine: Engine) -> N
     needed = [{"not": {"propertyNames": {"not": {"const": name}}}} for name in ("a4", "a4d3")]
     schema = {"type": "object", "allOf": [*needed, {"propertyNames": {"pattern": "^([a-z][0-9])+$"}}]}
     plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
-    entry = "after" if len(plan.entries) > 1 else "fresh"
-    state = GuidanceState(plan, engine, entry=entry)
-    state.commit(engine.tokenize('{"k9": 0'))
-    landing = LandingSearch(plan, engine, entry=entry).shortest_end(state)
+    state, landing = ended(plan, engine, '{"k9": 0')
     assert landing.tokens is not None, landing.reason
     text = b"".join(map(engine.token_bytes, [*state.tokens, *landing.tokens[:-1]]))
     assert json.loads(text).keys() == {"k9", "a4", "a4d3"}
@@ -258,14 +258,6 @@ def check_value(plan: Plan, engine: Engine, tokens: list[int]) -> None:
         assert re.fullmatch(EMAIL, message.content)
     elif plan.response is not None and plan.response.kind == "choice":
         assert message.content in plan.response.choices
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_there_is_a_least_number_of_tokens_for_every_kind_of_plan(engine: Engine, kind: str) -> None:
-    plan = made(engine, kind)
-    landing = LandingSearch(plan, engine).shortest_end(GuidanceState(plan, engine))
-    assert landing.tokens is not None
-    assert 1 <= min_tokens(plan, engine) <= len(landing.tokens)
 
 
 #: Grammars whose end is far, one of very many places, or costly to reach.
@@ -394,10 +386,9 @@ TEMPLATES = (
 @pytest.mark.parametrize("grammar", TEMPLATES)
 def test_a_quoted_text_that_only_opens_leads_nobody_away(engine: Engine, grammar: Any) -> None:
     plan = plan_of(engine, response_format=grammar, thinking=False)
-    entry = "after" if len(plan.entries) > 1 else "fresh"
-    landing = LandingSearch(plan, engine, entry=entry).shortest_end(GuidanceState(plan, engine, entry=entry))
+    state, landing = ended(plan, engine)
     assert landing.tokens is not None, landing.reason
-    assert walk(plan, engine, landing.tokens, entry).is_whole
+    assert walk(plan, engine, landing.tokens, state.entry.name).is_whole
     assert len(landing.tokens) < 8
 
 
@@ -405,12 +396,9 @@ def test_a_quoted_text_that_only_opens_leads_nobody_away(engine: Engine, grammar
 @pytest.mark.parametrize("text", ["", "begin ", "begin ab=12; ", "begin begin x=1; ", "begin if en", "begin a=1; e"])
 def test_a_keyword_among_names_is_found(engine: Engine, kind: str, text: str) -> None:
     plan = plan_of(engine, response_format=BLOCKS[kind], thinking=False)
-    entry = "after" if len(plan.entries) > 1 else "fresh"
-    state = GuidanceState(plan, engine, entry=entry)
-    state.commit(engine.tokenize(text))
-    landing = LandingSearch(plan, engine, entry=entry).shortest_end(state, effort=Effort(cpu_s=60.0))
+    state, landing = ended(plan, engine, text, effort=Effort(cpu_s=60.0))
     assert landing.tokens is not None, landing.reason
-    assert walk(plan, engine, [*state.tokens, *landing.tokens], entry).is_whole
+    assert walk(plan, engine, [*state.tokens, *landing.tokens], state.entry.name).is_whole
 
 
 #: Any value may stand in each of forty members.

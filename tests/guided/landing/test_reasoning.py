@@ -12,7 +12,7 @@ from grammars.plan.plan import RegionName
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from guided.rows.answer import read_answer
-from tests.cases import seeds
+from tests.cases import seeds, slow_where
 from tests.guided.landing.test_control import BUDGETS, row_of, written
 from tests.judges.plans import plan_of
 
@@ -53,13 +53,12 @@ def test_reasoning_ends_within_any_budget(demo_guide: Any, request_: str, seed: 
     assert row.state.region is not RegionName.REASONING
 
 
-def test_reasoning_leaves_room_for_the_text_after_it(demo_guide: Any) -> None:
-    plan, engine = demo_guide.plan(thinking=True), demo_guide.engine
-    for most in (20, 40):
-        sizes = []
-        for string_tokens in (0, 8):
-            landing = guided.LandingOptions(string_tokens=string_tokens)
-            message = demo_guide.chat("Who are you?", plan, max_tokens=most, temperature=0, landing=landing)
-            assert not message.reasoning.endswith(">")  # the way's own first byte was written there
-            sizes.append(len(engine.tokenize(message.content)))
-        assert 0 < sizes[0] < 4 < sizes[1] <= 9
+@pytest.mark.parametrize("most", slow_where(lambda most: most > 20, (20, 40)))
+def test_reasoning_leaves_room_for_the_text_after_it(demo_guide: Any, most: int) -> None:
+    plan, sizes = demo_guide.plan(thinking=True), []
+    for string_tokens in (0, 8):
+        landing = guided.LandingOptions(string_tokens=string_tokens)
+        message = demo_guide.chat("Who are you?", plan, max_tokens=most, temperature=0, landing=landing)
+        assert not message.reasoning.endswith(">")  # the way's own first byte was written there
+        sizes.append(len(demo_guide.engine.tokenize(message.content)))
+    assert 0 < sizes[0] < 4 < sizes[1] <= 9

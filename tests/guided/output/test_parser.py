@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +17,7 @@ from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
 from guided.output.message import Message, Usage
 from guided.output.message_builder import MessageBuilder
-from guided.output.parser import ContentDelta, Event, OutputParser, ReasoningDelta, ToolCallArguments, ToolCallStart
+from guided.output.parser import ContentDelta, Event, OutputParser
 from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
 from tests.cases import costly
@@ -36,10 +35,7 @@ FORMAT = Format(
 )
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS: list[dict[str, Any]] = [
-    {
-        "name": "get_weather",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
+    {"name": "get_weather", "parameters": CITY},
     {"name": "now", "parameters": {"type": "object", "properties": {}}},
 ]
 
@@ -170,17 +166,6 @@ def test_a_possible_marker_is_held_back_and_released(plain_engine: Engine) -> No
     assert out == "<tools>"
 
 
-def test_id_and_name_come_once_before_the_arguments(engine: Engine) -> None:
-    parser = OutputParser(plan_of(engine, tools=TOOLS), engine)
-    events = parser.feed(
-        tokens_of(engine, '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oz"}}\n</tool_call>')
-    )
-    starts = [event for event in events if isinstance(event, ToolCallStart)]
-    assert len(starts) == 1
-    assert events.index(starts[0]) == 0
-    assert "".join(e.text for e in events if isinstance(e, ToolCallArguments)) == '{"city": "Oz"}'
-
-
 def test_a_prompt_that_opened_the_block_starts_inside_it(engine: Engine) -> None:
     plan = plan_of(engine)
     message = parse(engine, plan, tokens_of(engine, "hm\n</think>\n\nyes"), entry="inside")
@@ -204,21 +189,6 @@ def test_reasoning_tokens_are_counted_strictly_between_the_markers(engine: Engin
         assert parser.reasoning_tokens == 3
 
 
-@pytest.mark.parametrize("cut", range(1, 60, 4))
-def test_a_cut_answer_loses_nothing(engine: Engine, cut: int) -> None:
-    text = 'Let me see.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oz"}}\n</tool_call>'
-    plan = plan_of(engine, tools=TOOLS)
-    ids = tokens_of(engine, text)[:cut]
-    parser = OutputParser(plan, engine)
-    message = message_of([*parser.feed(ids), *parser.finish()], plan)
-    seen = (message.content or "") + "".join(call.name + call.arguments for call in message.tool_calls)
-    seen += message.unfinished.text if message.unfinished else ""
-    written = b"".join(map(engine.token_bytes, ids)).decode()
-    for word in ("Let me see", "get_weather", '"Oz'):
-        if word in written:
-            assert word in seen
-
-
 def test_an_unguided_answer_is_read_by_the_same_parser(engine: Engine) -> None:
     plan = plan_of(engine, tools=TOOLS)
     ids = [*tokens_of(engine, "No tool needed."), engine.tokens.end_ids[0], engine.tokens.end_ids[0]]
@@ -234,9 +204,3 @@ def test_a_row_without_a_plan_is_plain_text(engine: Engine) -> None:
     assert message.content == "<think>a</think>b"  # not flagged special: decoding keeps these markers
     assert message.finish_reason == "length"
     assert not message.guidance.applied
-
-
-def test_reasoning_events_come_before_content(engine: Engine) -> None:
-    parser = OutputParser(plan_of(engine), engine)
-    events = [*parser.feed(tokens_of(engine, "<think>\na\n</think>\n\nb")), *parser.finish()]
-    assert events == [ReasoningDelta("a"), ContentDelta("b")]

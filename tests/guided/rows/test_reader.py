@@ -22,11 +22,11 @@ from guided.rows.report import RowReport
 from guided.rows.sequence import RowSequence
 from special_tokens.errors import TokenRefused
 from tests.cases import seeds
-from tests.guided.landing.test_control import FEW, drawn, step
+from tests.guided.landing.test_control import FEW, step
 from tests.guided.landing.test_landing import KINDS, made
 from tests.guided.output.test_answer_end import CALL, SEP, said, separated  # noqa: F401  (a fixture)
 from tests.guided.output.test_parser import without_ids
-from tests.judges.plans import plan_of
+from tests.judges.plans import drawn, plan_of
 
 
 def joined(events: Sequence[Event]) -> list[tuple[Any, ...]]:

@@ -17,25 +17,34 @@ from guided.rows.sequence import RowSequence
 from guided.rows.unguided import UnguidedSequence
 from special_tokens.errors import GuidanceError, TokenRefused
 from tests.cases import seeds
-from tests.guided.landing.test_control import FEW, drawn
+from tests.guided.landing.test_control import FEW
 from tests.guided.landing.test_landing import KINDS, made
 from tests.guided.rows.test_beams import assert_same, fresh
-from tests.judges.plans import plan_of
+from tests.judges.plans import FORMAT, drawn, plan_of
+from tests.made_up.wire_forms import FORMS
 
-#: Kinds of plans; items that must differ and keys that must not repeat are watched.
-WATCHED = {
-    "type": "array",
-    "uniqueItems": True,
-    "items": {"type": "object", "additionalProperties": {"enum": [1, "ab"]}, "maxProperties": 2},
-}
-CASES = [*(pytest.param(k, marks=() if k in FEW else pytest.mark.slow) for k in KINDS), "watched"]
+
+def different(items: Any) -> dict[str, Any]:
+    return {"type": "array", "uniqueItems": True, "items": items}
+
+
+_FREE = {"type": "object", "additionalProperties": {"enum": [1, "ab"]}, "maxProperties": 2}
+_TAGS = {"tags": different({"type": "string"}), "meta": _FREE}
+_TOOL = {"type": "function", "function": {"name": "tag", "parameters": {"type": "object", "properties": _TAGS}}}
+#: Requests with items that must differ and keys that must not repeat, which are watched.
+WATCHED: dict[str, dict[str, Any]] = {
+    "watched": {"response_format": JsonSchema(different(_FREE))},
+    "watched numbers": {"response_format": JsonSchema(different({"type": "number"}))},
+    "watched words": {"response_format": JsonSchema(different({"type": "string", "pattern": "^[ab]{1,2}$"}))},
+    **{f"watched calls: {name}": {"tools": [_TOOL], "tool_choice": "required",
+                                  "format": replace(FORMAT, tool_calls=FORMS[name])}
+       for name in ("tags", "xml", "name, separator")},
+}  # fmt: skip
+CASES = [*(pytest.param(k, marks=() if k in FEW else pytest.mark.slow) for k in KINDS), *WATCHED]
 
 
 def plan_for(engine: Engine, kind: str, chance: random.Random) -> Plan:
-    if kind == "watched":
-        plan = plan_of(engine, response_format=JsonSchema(WATCHED), thinking=False)
-    else:
-        plan = made(engine, kind)
+    plan = plan_of(engine, thinking=False, **WATCHED[kind]) if kind in WATCHED else made(engine, kind)
     stops = chance.choice([Stops(), Stops(("ab", "e")), Stops(regex="[a-e][0-9]")])
     return replace(plan, stops=stops)
 

@@ -14,6 +14,7 @@ import pytest
 import uvicorn
 
 from guided.serve.app import create_app
+from guided.serve.planning import Composers
 from guided.serve.server import Uvicorn
 from guided.serve.service import Service
 from guided.serve.settings import Settings
@@ -24,6 +25,30 @@ from tests.guided.hf.conftest import tiny_guide
 __all__ = ["tiny_guide"]
 
 
+class KeptComposers(Composers):
+    """Outlive their server."""
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _composers() -> Iterator[None]:
+    """One process composes the plans of all servers of a vocabulary: it takes a second to start."""
+    made: dict[Any, KeptComposers] = {}
+
+    def composers(tokens: Any, format: Any, *, number: int) -> KeptComposers:
+        if tokens.fingerprint not in made:
+            made[tokens.fingerprint] = KeptComposers(tokens, format, number=number)
+        return made[tokens.fingerprint]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("guided.serve.service.Composers", composers)
+        yield
+    for one in made.values():
+        Composers.close(one)
+
+
 @dataclass
 class Live:
     """A running server."""
@@ -32,7 +57,8 @@ class Live:
     address: str
 
     def client(self, **headers: str) -> httpx2.Client:
-        return httpx2.Client(base_url=self.address, headers=headers, timeout=60)
+        # without `verify=False` each one reads the certificates of all authorities
+        return httpx2.Client(base_url=self.address, headers=headers, timeout=60, verify=False)
 
     def post(self, path: str, body: Any, **headers: str) -> httpx2.Response:
         with self.client(**headers) as client:

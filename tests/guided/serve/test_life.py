@@ -89,7 +89,7 @@ def test_a_client_that_goes_away_before_its_turn_waits_no_more(tiny_guide: Any) 
 
 
 def test_waiting_is_bounded(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(tiny_guide, max_rows=1, max_waiting=1, max_wait_s=4.0) as live:
+    with serving(tiny_guide, max_rows=1, max_waiting=1, max_wait_s=1.0) as live:
         wait_until(lambda: live.service.engine.loop is not None)  # its thread makes it
         loop: Any = live.service.engine.loop
         step = loop.step

@@ -118,21 +118,20 @@ def test_text_of_other_clients_is_shown_only_where_that_is_switched_on(tiny_guid
 # -- what
 
 
-def test_the_page_counts_what_the_answer_counts(tiny_guide: Any) -> None:
-    with serving(tiny_guide) as live:
-        usage = live.post(CHAT, ASK).json()["usage"]
-        request = ended(live)
-        (row,) = request["rows"]
-        assert (row["prompt"], row["written"]) == (usage["prompt_tokens"], usage["completion_tokens"])
-        assert row["limit"] == ASK["max_tokens"]
-        assert sum(size for _, size in row["parts"]) == row["written"]
-        assert [name for name, _ in row["parts"]][-2:] == ["reasoning", "response"]
-        message = tiny_guide.complete(ASK)  # the same answer, without a server
-        assert request["state"] == message["choices"][0]["finish_reason"]
-        assert set(request["phases"]) == {"compile", "queue", "prefill", "decode"}
-        assert 0 < row["runs"] <= row["forced"] < row["written"]
-        again = live.post(CHAT, ASK).json()["usage"]["prompt_tokens_details"]["cached_tokens"]
-        assert ended(live)["rows"][0]["cached"] == again > 0
+def test_the_page_counts_what_the_answer_counts(live: Live, tiny_guide: Any) -> None:
+    usage = live.post(CHAT, ASK).json()["usage"]
+    request = ended(live)
+    (row,) = request["rows"]
+    assert (row["prompt"], row["written"]) == (usage["prompt_tokens"], usage["completion_tokens"])
+    assert row["limit"] == ASK["max_tokens"]
+    assert sum(size for _, size in row["parts"]) == row["written"]
+    assert [name for name, _ in row["parts"]][-2:] == ["reasoning", "response"]
+    message = tiny_guide.complete(ASK)  # the same answer, without a server
+    assert request["state"] == message["choices"][0]["finish_reason"]
+    assert set(request["phases"]) == {"compile", "queue", "prefill", "decode"}
+    assert 0 < row["runs"] <= row["forced"] < row["written"]
+    again = live.post(CHAT, ASK).json()["usage"]["prompt_tokens_details"]["cached_tokens"]
+    assert ended(live)["rows"][0]["cached"] == again > 0
 
 
 def test_a_page_that_looks_on_misses_no_token_of_eight_rows(tiny_guide: Any) -> None:
@@ -192,14 +191,13 @@ def test_of_finished_requests_the_last_thousand_are_remembered() -> None:
     assert not records.update(0)["live"]
 
 
-def test_a_request_that_is_refused_or_left_is_shown_as_that(tiny_guide: Any) -> None:
-    with serving(tiny_guide) as live:
-        live.post(CHAT, {"messages": []})
-        assert (ended(live)["state"], ended(live)["rows"]) == ("RequestError", [])
-        long = {"messages": ASK["messages"], "max_tokens": 1_500, "landing": False, "stream": True}
-        with live.client() as client, client.stream("POST", CHAT, json=long) as answer:
-            next(answer.iter_lines())
-        assert ended(live)["state"] == "gone"
+def test_a_request_that_is_refused_or_left_is_shown_as_that(live: Live) -> None:
+    live.post(CHAT, {"messages": []})
+    assert (ended(live)["state"], ended(live)["rows"]) == ("RequestError", [])
+    long = {"messages": ASK["messages"], "max_tokens": 1_500, "landing": False, "stream": True}
+    with live.client() as client, client.stream("POST", CHAT, json=long) as answer:
+        next(answer.iter_lines())
+    assert ended(live)["state"] == "gone"
 
 
 def test_updates_end_with_the_server(tiny_guide: Any) -> None:

@@ -143,13 +143,6 @@ def test_X3_a_stream_shows_nothing_of_a_stop(text: str, strings: list[str], plac
     assert (parser.hit is None) == (expected is None)
 
 
-def test_a_broken_partial_match_is_released_at_once() -> None:
-    matcher, tokens, vocabulary = matcher_of(Stops(("END.",)), [b"x E", b"N", b"D", b"!", b"y"])
-    parser = StopAwareParser(PlainParser(vocabulary), matcher, vocabulary)
-    shown = ["".join(event.text for event in parser.feed([t])) for t in tokens]  # type: ignore[union-attr]
-    assert shown == ["x ", "", "", "END!", "y"]
-
-
 def test_several_tokens_at_once_stop_inside() -> None:
     matcher, tokens, _ = matcher_of(Stops(("bc",)), [b"a", b"b", b"cd", b"e", b"f"])
     hit = matcher.feed(tokens)

@@ -17,7 +17,8 @@ from guided.rows.answer import read_answer
 from guided.rows.reader import parser_of
 from guided.stops.compiled import CompiledStops
 from guided.stops.matcher import StopMatcher
-from tests.guided.output.test_parser import FORMAT
+from tests.guided.output.test_parser import FORMAT, canonical
+from tests.guided.stops.test_matcher import first_stop
 
 TOOLS: list[dict[str, Any]] = [{"name": "now", "parameters": {"type": "object", "properties": {}}}]
 CALL = '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>'
@@ -54,16 +55,6 @@ def encode(engine: Engine, text: str, draw: Any) -> list[int]:
     return out
 
 
-def first_stop(text: str, strings: list[str]) -> tuple[int, int] | None:
-    data = text.encode()
-    found = []
-    for string in strings:
-        at = data.find(string.encode())
-        if at >= 0:
-            found.append((at + len(string.encode()), at))
-    return min(found)[::-1] if found else None
-
-
 @given(data=st.data(), reasoning=WORDS, content=WORDS, has_call=st.booleans(), strings=STRINGS)
 def test_stops_see_content_and_nothing_else(
     engine: Engine, plain_engine: Engine, data: Any, reasoning: str, content: str, has_call: bool, strings: list[str]
@@ -71,7 +62,7 @@ def test_stops_see_content_and_nothing_else(
     # The gap before a call is content until the call begins.
     lead = "\n" if has_call else ""
     text = f"<think>\n{reasoning}\n</think>\n\n{content}{lead}{CALL if has_call else ''}"
-    expected = first_stop(content + lead, strings)
+    expected = first_stop((content + lead).encode(), strings)
     for chosen in (engine, plain_engine):
         plan = plan_of(chosen, tools=TOOLS, reasoning_effort="low", stop=Stops(tuple(strings)))
         tokens = encode(chosen, text, data.draw)
@@ -97,7 +88,7 @@ def test_everywhere_means_the_raw_text(engine: Engine, data: Any, content: str, 
     matcher = StopMatcher(CompiledStops(plan.stops, engine, plan))
     tokens = encode(engine, text, data.draw)
     hit = matcher.feed(tokens)
-    expected = first_stop(text, strings)
+    expected = first_stop(text.encode(), strings)
     assert (hit is None) == (expected is None)
     if hit is not None and expected is not None:
         before = b"".join(map(engine.token_bytes, tokens[: hit.before]))
@@ -116,29 +107,16 @@ def test_the_strings_of_a_json_response_are_left_alone(
     tokens = encode(engine, text, data.draw)
     hit = StopMatcher(CompiledStops(plan.stops, engine, plan)).feed(tokens)
     outside = ["{", ": ", "}"]  # what stands between the strings; a stop lies within one of them
-    found = next((s for part in outside if (s := first_stop(part, strings))), None)
+    found = next((s for part in outside if (s := first_stop(part.encode(), strings))), None)
     assert (hit is None) == (found is None)
     if hit is not None:
         assert any(str(hit.reason) in part for part in outside)
 
 
-def test_a_stop_that_is_in_a_marker_does_not_end_the_row_there(plain_engine: Engine) -> None:
-    """Markers as text: ``<`` may begin one, and is a stop only when it turns out not to."""
-    plan = plan_of(plain_engine, tools=TOOLS, reasoning_effort="low", stop=Stops(("<", "call")))
-    text = f"<think>\na < b\n</think>\n\nfine\n{CALL}"
-    message = read_answer([*text.encode()], plan, plain_engine)
-    assert message.stop_reason is None
-    assert len(message.tool_calls) == 1
-    text = "<think>\na\n</think>\n\n1 < 2"
-    message = read_answer([*text.encode()], plan, plain_engine)
-    assert (message.content, message.stop_reason) == ("1 ", "<")
-
-
 def test_the_framing_of_a_marker_is_no_stop(engine: Engine) -> None:
     """``\\n\\n`` is the commonest stop, and follows the end of every reasoning block."""
     plan = plan_of(engine, reasoning_effort="low", stop=Stops(("\n\n",)))
-    tokens = [i for piece in engine.tokens.pieces("<think>\nx\n\ny\n</think>\n\none\n\ntwo")
-              for i in ([piece] if isinstance(piece, int) else engine.tokenize(piece))]  # fmt: skip
+    tokens = canonical(engine, "<think>\nx\n\ny\n</think>\n\none\n\ntwo")
     message = read_answer(tokens, plan, engine)
     assert (message.reasoning, message.content, message.stop_reason) == ("x\n\ny", "one", "\n\n")
 
@@ -164,18 +142,12 @@ def test_X3_streamed_events_are_the_messages_text(
         assert shown == (message.content or "")
 
 
-def test_the_loaded_fixtures_have_markers_of_both_kinds(engine: Engine, plain_engine: Engine) -> None:
-    assert engine.tokens.id_of("<think>") is not None
-    assert plain_engine.tokens.id_of("<think>") is None
-
-
 @pytest.mark.parametrize("entry", ["inside", "after"])
 def test_a_row_that_begins_in_or_after_reasoning(engine: Engine, entry: str) -> None:
     from guided.state.entry import Begin
 
     plan = plan_of(engine, reasoning_effort="low", stop=Stops(("b",)))
     text = "ab\n</think>\n\nxbz" if entry == "inside" else "xbz"
-    tokens = [i for piece in engine.tokens.pieces(text)
-              for i in ([piece] if isinstance(piece, int) else engine.tokenize(piece))]  # fmt: skip
+    tokens = canonical(engine, text)
     message = read_answer(tokens, plan, engine, begin=Begin(entry))
     assert (message.content, message.stop_reason) == ("x", "b")

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from grammars.plan.plan import Plan
 from grammars.plan.wire import MalformedPlan, decode_plan, encode_plan
@@ -22,7 +20,6 @@ from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from special_tokens.errors import SchemaError, TokenRefused, ToolError
 from tests.conftest import small_engine
-from tests.guided.watchers.test_value_watch import steps
 from tests.judges.plans import END, plan_of, walk, write_to_the_end
 from tests.made_up import wire_forms
 
@@ -193,29 +190,6 @@ def test_a_table_that_leads_nowhere_is_refused(wire_engine: Engine) -> None:
     broken = replace(plan, call_values=(replace(plan.call_values[0], to=99), *plan.call_values[1:]))
     with pytest.raises(MalformedPlan, match=r"call_values\[0\].to: there is no step 99"):
         decode_plan(encode_plan(broken))
-
-
-CLOSERS = (b'"', b", ", b"a")
-
-
-@settings(max_examples=30)
-@given(seed=st.integers(0, 10_000), back=st.integers(1, 40), form=st.sampled_from(["tags", "xml", "name, separator"]))
-def test_undoing_and_copying_are_exact_in_calls(wire_engine: Engine, seed: int, back: int, form: str) -> None:
-    rng = random.Random(seed)
-    plan = plan_for(wire_engine, form)
-    state = GuidanceState(plan, wire_engine)
-    opening = wire_engine.tokenize(rendered(form, FIRST))
-    state.commit(opening[: rng.randrange(len(opening))])
-    steps(state, rng, 30, CLOSERS)
-    twin = state.fork()
-    steps(twin, rng, 10, CLOSERS)
-    state.rollback(min(back, state.num_tokens))
-    for one in (state, twin):
-        fresh = GuidanceState(plan, wire_engine)
-        fresh.commit(list(one.tokens))
-        assert (one.mask() == fresh.mask()).all()
-    state.reset()
-    assert (state.mask() == GuidanceState(plan, wire_engine).mask()).all()
 
 
 @pytest.mark.parametrize("form", WATCHED)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from grammars.json_schema.build import Outcome, build
 from grammars.values.constraints import JsonSchema
@@ -21,7 +17,6 @@ from special_tokens.errors import TokenRefused
 from tests.conftest import small_engine
 from tests.judges.plans import plan_of, walk
 from tests.judges.schema_laws import byte_judge
-from tests.made_up.schemas import closed
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
 
 STRINGS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
@@ -56,30 +51,22 @@ def accepts(engine: Engine, schema: Any, text: str) -> bool:
         (LONG, f'["{"a" * 60}", "{"a" * 60}"]', False),
         (LONG, f'["{"a" * 60}", "{"a" * 59}b"]', True),
         (STRINGS, '["a", "b"]', True),
-        (STRINGS, '["a", "a"]', False),
         (STRINGS, '["a", "ab", "abc", "b"]', True),
-        (STRINGS, '["a", "ab", "abc", "ab"]', False),
-        (STRINGS, '["", ""]', False),
         (STRINGS, '["a\\n", "an"]', True),
         (STRINGS, '["\\"", "\\""]', False),
         (STRINGS, '["é", "e"]', True),
-        (STRINGS, '["é", "é"]', False),
         (NUMBERS, "[1, 10, 100]", True),
         (INTEGERS, "[0, 1, 10, 100]", True),
-        (INTEGERS, "[0, 0]", False),
         (INTEGERS, "[-1, 0, -0]", False),
-        (NUMBERS, "[1, 2, 1]", False),
         (NUMBERS, "[1, 1.0]", False),
         (NUMBERS, "[10, 1e+1]", False),
         (NUMBERS, "[0, -0]", False),
         (NUMBERS, "[0, 0e7]", False),
-        (NUMBERS, "[0.0, 0.00, 1]", False),
         (NUMBERS, "[1e5, 1e7]", True),
         (NUMBERS, "[0.5, 5]", True),
         (NUMBERS, "[0.03, 0.03000000000000000000001]", False),
         (NUMBERS, "[0.3, 0.30000000000000004]", True),
         (NUMBERS, "[3e-2, 0.03]", False),
-        (NUMBERS, "[0.03, 0.03000e000]", False),
         (NUMBERS, "[3e300, 3e300]", False),
         (NUMBERS, f"[{'1' * 64}, {'1' * 64}]", False),
         (NUMBERS, f"[{'1' * 64}, {'1' * 63}2]", True),
@@ -87,10 +74,9 @@ def accepts(engine: Engine, schema: Any, text: str) -> bool:
         (WORDS, '["a", "aa", "ab", "b", "ba", "bb"]', True),
         (WORDS, '["a", "aa", "ab", "b", "ba", "ba"]', False),
         (FREE, '{"a": 1, "b": 1}', True),
-        (FREE, '{"a": 1, "a": 2}', False),
         (FREE, '{"a": 1, "ab": 2, "abc": 3}', True),
+        ({"type": "object", "additionalProperties": {"type": "string"}}, '{"a": "%s"}' % ("7" * 90), True),
         (DEEP, '{"x": [["a"], ["a"]]}', True),
-        (DEEP, '{"x": [["a"], ["b", "b"]]}', False),
     ],
 )
 def test_nothing_is_written_twice(
@@ -106,26 +92,6 @@ def test_the_plan_says_what_must_be_watched_and_the_report_says_that_it_is(engin
     assert watcher.nodes[0].unique
     (row,) = [row for row in plan.schema_report.rows if row.keyword == "uniqueItems"]
     assert (row.outcome, row.reason) == ("exact", "watched while it is written")
-
-
-def test_digits_end(byte_engine: Engine) -> None:
-    schema = closed({"n": {"type": "integer"}})
-    state = start(byte_engine, schema)
-    state.commit(byte_engine.tokenize('{"n": '))
-    one = byte_engine.tokenize("1")
-    written = 0
-    while is_allowed(state.mask(), one[0]):
-        state.commit(one)
-        written += 1
-        assert written <= 64
-    assert written == 64
-    assert allowed_ids(state.mask()) == byte_engine.tokenize("}")
-
-
-def test_a_string_full_of_digits_is_no_number(byte_engine: Engine) -> None:
-    assert accepts(
-        byte_engine, {"type": "object", "additionalProperties": {"type": "string"}}, '{"a": "%s"}' % ("7" * 90)
-    )
 
 
 NUMBER = {"type": "number"}
@@ -161,28 +127,16 @@ def digit_tokens() -> Engine:
     ("number", "accepted"),
     [
         ("1e308", True),
-        ("-1.5e308", True),
         ("1.7e+308", True),
         ("1.9e308", False),
-        ("2e308", False),
         ("1e309", False),
-        ("1e400", False),
         ("-1E+400", False),
         ("1e0400", False),
-        ("1e4000", False),
-        ("1e300", True),
         ("5e-400", False),
-        ("5e-9999", False),
         ("1E-300", True),
-        ("1e-307", True),
-        ("1e-4000", False),
-        ("12e5", True),
-        ("0.5e1", True),
-        ("123.456e-7", True),
         ("0e5", True),
         ("1" * 64, True),
         ("1" * 65, False),
-        ("1" * 64 + "e99", True),
         ("1" * 64 + "e400", False),
         ("0." + "0" * 63 + "1e20", True),
         ("0." + "1" * 65, False),
@@ -270,15 +224,11 @@ def test_numbers_stay_what_a_double_makes_of_them(engine: Engine, schema: Any, n
 ANYWHERE = [
     ({"type": "array"}, "[*]"),
     ({"type": "array", "items": True}, "[*]"),
-    ({"type": "array", "items": {}}, "[*]"),
-    ({"type": ["array", "string"]}, "[*]"),
     ({"anyOf": [{"type": "array"}, {"type": "null"}]}, "[*]"),
     ({"anyOf": [True, {"type": "null"}]}, "*"),
-    ({"oneOf": [{"type": "array", "minItems": 1}, {"type": "null"}]}, "[*]"),
     ({"allOf": [{"type": "array"}, {"minItems": 1}]}, "[*]"),
     ({"type": "array", "items": {"type": "array"}}, "[[*]]"),
     ({"type": "object", "properties": {"k": True}, "additionalProperties": False}, '{"k": *}'),
-    ({"type": "object", "properties": {"k": {}}, "additionalProperties": False}, '{"k": *}'),
     ({"type": "object", "patternProperties": {"^k$": True}, "additionalProperties": False}, '{"k": *}'),
     ({"type": "object", "additionalProperties": True}, '{"k": *}'),
     ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "array"}}}, "[*]"),
@@ -286,11 +236,7 @@ ANYWHERE = [
     ({"not": {"type": "string"}}, "*"),
     ({"additionalProperties": False}, "[*]"),
     ({"properties": {"a": {"type": "string"}}, "additionalProperties": False}, "[*]"),
-    ({"minItems": 1, "additionalProperties": False}, "[*]"),
-    ({"minimum": 1, "additionalProperties": False}, "[*]"),
-    ({"minLength": 1, "additionalProperties": False}, "[*]"),
     ({"anyOf": [{"additionalProperties": False}, {"type": "null"}]}, "[*]"),
-    ({"allOf": [{"additionalProperties": False}]}, "[*]"),
     (
         {"type": "object", "properties": {"k": {"additionalProperties": False}}, "additionalProperties": False},
         '{"k": [*]}',
@@ -318,18 +264,18 @@ def test_no_key_twice_and_no_endless_number_where_a_schema_allows_any_value(
 
 
 @pytest.mark.parametrize(
-    ("schema", "watchers"),
+    "schema",
     [
-        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, ()),
-        ({"oneOf": [{"type": "string"}, {"type": "null"}]}, ()),
-        ({"allOf": [{"type": "string"}, {"type": "string", "minLength": 1}]}, ()),
-        ({"anyOf": [{"type": "string"}, {"type": "number"}]}, ()),
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"oneOf": [{"type": "string"}, {"type": "null"}]},
+        {"allOf": [{"type": "string"}, {"type": "string", "minLength": 1}]},
+        {"anyOf": [{"type": "string"}, {"type": "number"}]},
     ],
 )
-def test_branches_leave_no_more_open_than_each_of_them(engine: Engine, schema: Any, watchers: Any) -> None:
+def test_branches_leave_no_more_open_than_each_of_them(engine: Engine, schema: Any) -> None:
     """Schemas of Python types (`str | None`) need no watcher."""
     whole = {"type": "object", "properties": {"a": schema}, "additionalProperties": False}
-    assert plan_of(engine, response_format=JsonSchema(whole)).watchers == watchers
+    assert plan_of(engine, response_format=JsonSchema(whole)).watchers == ()
 
 
 def test_the_report_says_how_far_numbers_go(engine: Engine) -> None:
@@ -369,34 +315,6 @@ def test_the_value_begins_after_the_marker_that_a_token_completes(plain_engine: 
     for text, whole in (('<think>\nx\n</think>\n\n["a", "b"]', True), ('<think>\nx\n</think>\n\n["a", "a"]', False)):
         found = walk(plan, plain_engine, text)
         assert found.is_whole is whole, found
-
-
-def steps(state: GuidanceState, rng: random.Random, count: int, closers: Sequence[bytes] = (b'"', b", ")) -> None:
-    for _ in range(count):
-        if state.is_stopped:
-            return
-        ids = allowed_ids(state.mask())
-        close = [i for i in ids if state.engine.token_bytes(i) in closers]
-        state.commit([rng.choice(close if close and rng.random() < 0.5 else ids)])
-
-
-@settings(max_examples=25)
-@given(seed=st.integers(0, 10_000), back=st.integers(1, 30), schema=st.sampled_from([STRINGS, NUMBERS, WORDS, FREE]))
-def test_undoing_and_copying_watch_exactly(engine: Engine, seed: int, back: int, schema: Any) -> None:
-    rng = random.Random(seed)
-    state = start(engine, schema)
-    steps(state, rng, 40)
-    twin = state.fork()
-    steps(twin, rng, 10)
-    state.rollback(min(back, state.num_tokens))
-    fresh = start(engine, schema)
-    fresh.commit(list(state.tokens))
-    assert (state.mask() == fresh.mask()).all()
-    replayed = start(engine, schema)
-    replayed.commit(list(twin.tokens))
-    assert (twin.mask() == replayed.mask()).all()
-    state.reset()
-    assert (state.mask() == start(engine, schema).mask()).all()
 
 
 @pytest.mark.parametrize("text", ["[12e16, -12e3", "[12e16, -12e30", "[12e16, -12e", "[12e3, 1.5E2"])

@@ -4,55 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.made_up.schemas import closed
+
 __all__ = ["LANDED", "REQUESTS"]
 
-PERSON = {
-    "type": "object",
-    "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 0}},
-    "required": ["name", "age"],
-    "additionalProperties": False,
-}
+PERSON = closed({"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 0}})
 IF_THEN = {
-    "type": "object",
-    "properties": {"kind": {"enum": ["count", "word"]}, "n": {"type": "integer", "minimum": -5, "maximum": 99}},
-    "required": ["kind", "n"],
-    "additionalProperties": False,
+    **closed({"kind": {"enum": ["count", "word"]}, "n": {"type": "integer", "minimum": -5, "maximum": 99}}),
     "if": {"properties": {"kind": {"const": "count"}}},
     "then": {"properties": {"n": {"minimum": 1}}},
 }
-UNIQUE = {
-    "type": "array",
-    "items": {"enum": ["red", "green", "blue"]},
-    "uniqueItems": True,
-    "minItems": 2,
-    "maxItems": 3,
-}
-LOOK = {
-    "type": "function",
-    "function": {
-        "name": "look",
-        "description": "Looks at a place.",
-        "parameters": {
-            "type": "object",
-            "properties": {"place": {"enum": ["sea", "sky"]}, "times": {"type": "integer", "minimum": 1, "maximum": 9}},
-            "required": ["place", "times"],
-            "additionalProperties": False,
-        },
-    },
-}
-SAY = {
-    "type": "function",
-    "function": {
-        "name": "say",
-        "description": "Says a word.",
-        "parameters": {
-            "type": "object",
-            "properties": {"word": {"type": "string", "maxLength": 8}},
-            "required": ["word"],
-            "additionalProperties": False,
-        },
-    },
-}
+COLOURS = {"enum": ["red", "green", "blue"]}
+UNIQUE = {"type": "array", "items": COLOURS, "uniqueItems": True, "minItems": 2, "maxItems": 3}
+
+
+def _tool(name: str, description: str, properties: dict[str, Any]) -> dict[str, Any]:
+    function = {"name": name, "description": description, "parameters": closed(properties)}
+    return {"type": "function", "function": function}
+
+
+_TIMES = {"type": "integer", "minimum": 1, "maximum": 9}
+LOOK = _tool("look", "Looks at a place.", {"place": {"enum": ["sea", "sky"]}, "times": _TIMES})
+SAY = _tool("say", "Says a word.", {"word": {"type": "string", "maxLength": 8}})
 _LARK = 'start: "I see " COLOR " and " COLOR "."\nCOLOR: "red" | "green" | "blue"\n'
 
 
