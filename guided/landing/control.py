@@ -17,9 +17,9 @@ from grammars.limits.deadline import time_limits
 from grammars.plan.plan import RegionName
 from guided.landing.byte_classes import FREE_TEXT, Classes
 from guided.landing.effort import Effort
-from guided.landing.finder import PathFinder, in_tokens, is_free
+from guided.landing.finder import PathFinder, is_free
 from guided.landing.growth import Growth
-from guided.landing.landing import LandingSearch, canonical_tokens
+from guided.landing.landing import LandingSearch, canonical_tokens, write
 from guided.landing.options import LandingOptions
 from guided.landing.path import NOTHING, EndPath
 from guided.state.state import GuidanceState
@@ -184,7 +184,7 @@ class LandingControl:
         self.lost = ""
         room = remaining - self._reserved(state.region) - self.margin
         if path.tokens is None and path.size >= room:  # as many tokens as bytes is too high a bound
-            path = in_tokens(state, path, remaining) or path
+            path = write(state, path.symbols, remaining) or path
         here = _Position(size, path, room - path.size, size, before.saved)
         self._kept[size] = here
         if len(self._kept) > _MAX_POSITIONS:
@@ -225,7 +225,7 @@ class LandingControl:
         if here.path is not None and here.path.symbols:
             for _ in range(2):
                 if here.path.tokens is None:  # canonical ones may be more than its size, and so than what remains
-                    here.path = in_tokens(state, here.path, len(here.path.symbols) + 1) or here.path
+                    here.path = write(state, here.path.symbols, len(here.path.symbols) + 1) or here.path
                 if here.path.tokens and state.allows(token := int(here.path.tokens[0])):
                     return token
                 here.path = EndPath(here.path.symbols)  # other tokens of the same text may be the allowed ones
@@ -265,7 +265,7 @@ class LandingControl:
         here, cursor = self._here, self._finder.cursor(state)
         if here.path is None or cursor is None:
             return None
-        places, symbols = self._finder.places(state), state.regions.symbols(token)
+        places, symbols = self._plan.search.places, state.regions.symbols(token)
         place = places.advance(cursor.place, symbols)
         region, most = places.region(place), self.max_tokens - state.num_tokens - 1
         most -= self._reserved(region)

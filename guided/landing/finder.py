@@ -13,10 +13,10 @@ from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch, canonical_tokens, write
 from guided.landing.path import EndPath, remaining_from
 from guided.state.state import GuidanceState
-from guided.tracking.places import AnswerPlace, PlaceMap
+from guided.tracking.places import AnswerPlace
 from special_tokens.errors import GuidanceError
 
-__all__ = ["Cursor", "FoundPath", "PathFinder", "in_tokens", "is_free"]
+__all__ = ["Cursor", "FoundPath", "PathFinder", "is_free"]
 
 _SYMBOLS_PER_PLACE = 25  # of a path, whose writing takes as long as one place of a search
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
@@ -56,7 +56,7 @@ class PathFinder:
 
     def __init__(self, search: LandingSearch, classes: Classes) -> None:
         self.refusal = ""
-        self._search = search
+        self._search, self._places = search, search.places
         self._classes = Classes(classes)  # a row's own, so that it does not depend on others
         self._matcher: ByteMatcher | None = None
         self._place: AnswerPlace | None = None
@@ -68,12 +68,9 @@ class PathFinder:
         twin._matcher = self._matcher.copy() if self._matcher is not None else None
         return twin
 
-    def places(self, state: GuidanceState) -> PlaceMap:
-        return self._search.places(state)
-
     def cursor(self, state: GuidanceState) -> Cursor | None:
         """Return the cursor at the row's position; None if the byte twin refuses the answer so far."""
-        places, size = self.places(state), state.num_tokens
+        places, size = self._places, state.num_tokens
         if self._matcher is None or self._place is None:
             self._matcher, self._place, self._num_read = self._search.matcher(), places.start(state.entry.region), 0
         new = state.tokens[self._num_read : size]
@@ -114,7 +111,7 @@ class PathFinder:
             path_after = next((path.prefixed(data) for data in fitting), None)
         if path_after is None or not path_after.symbols:
             return path_after
-        places, remaining = self.places(cursor.state), path_after.symbols
+        places, remaining = self._places, path_after.symbols
         is_longer = bool(symbols) and symbols[-1] in _NUMBER and remaining[0] in _DIGITS
         may_refuse = places.is_watched and (is_longer or not _STRUCTURE.isdisjoint(symbols))
         return None if may_refuse and places.refuses(place, remaining) else path_after
@@ -134,8 +131,7 @@ class PathFinder:
         ``written``: the number of symbols from the beginning of ``known_path`` to the cursor, -1 if unknown.  The
         path is to begin with ``lead``.
         """
-        state, matcher, place = cursor
-        places = self.places(state)
+        (state, matcher, place), places = cursor, self._places
         if lead:
             matcher, place = matcher.copy(), places.advance(place, lead)
             if not matcher.feed(lead):
@@ -177,20 +173,12 @@ def _fitting(
     """Return the path after ``lead`` if both have at most ``most`` tokens."""
     path = path.prefixed(lead)
     effort.spend(1 + len(path.symbols) / _SYMBOLS_PER_PLACE)
-    return path if path.size <= most else in_tokens(state, path, most)
+    return path if path.size <= most else write(state, path.symbols, most)
 
 
 def _begun(state: GuidanceState, path: EndPath | None, most: int) -> EndPath | None:
     """Return the path in tokens; None if a watcher already forbids the first one: it could not be chosen."""
     if path is None or not path.symbols:
         return path
-    path = in_tokens(state, path, most) if path.tokens is None else path
+    path = write(state, path.symbols, most) if path.tokens is None else path
     return path if path is not None and path.tokens and state.allows(int(path.tokens[0])) else None
-
-
-def in_tokens(state: GuidanceState, path: EndPath, most: int) -> EndPath | None:
-    """Return the path in tokens; None if it has more than ``most`` of them or the masks refuse them."""
-    tokens = write(state, path.symbols, most)
-    if tokens is None or len(tokens) > most:
-        return None
-    return EndPath(path.symbols, tokens)

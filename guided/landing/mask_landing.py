@@ -153,7 +153,7 @@ class MaskLanding(LandingControl):
     def _opens_text(self, cursor: Cursor, symbols: Sequence[int]) -> bool:
         """Whether ``symbols`` lead into a string in which any text may be written."""
         symbols = symbols[: symbols.index(_QUOTE) + 1] if _QUOTE in symbols else symbols  # which may close it as well
-        scan, matcher = self._finder.places(cursor.state).advance(cursor.place, symbols).scan, cursor.matcher.copy()
+        scan, matcher = self._plan.search.places.advance(cursor.place, symbols).scan, cursor.matcher.copy()
         if scan is None or scan.mode is not Mode.STRING or not matcher.feed(symbols):
             return False
         return matcher.mask().byte_bits.bit_count() > FREE_TEXT
@@ -182,7 +182,7 @@ class MaskLanding(LandingControl):
         place, texts = cursor.place, state.engine.derived(_TokenTexts)
         if cursor.matcher.mask().byte_bits.bit_count() <= FREE_TEXT:
             return None
-        places = self._finder.places(state)
+        places = self._plan.search.places
         if place.scan is not None:
             in_key = place.scan.mode is Mode.IN_KEY and path.symbols[0] == _QUOTE  # what a key of its own asks for fits
             if place.scan.mode is not Mode.STRING and not in_key:

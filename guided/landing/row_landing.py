@@ -63,11 +63,11 @@ def _start(plan: Plan, engine: Engine, entry: str) -> _Start:
     """Return the shortest answer as a path, and what is worked out once from it."""
     search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
     classes, effort = Classes(), Effort(time_limits().landing_cpu_s, _MAX_PLACES)
-    tokens, reason, _ = search.shortest_end(state, effort=effort, classes=classes)
+    tokens, reason = search.shortest_end(state, effort=effort, classes=classes)
     if tokens is None:
         return _Start(None, reason)
     symbols = tuple(symbol for token in tokens[:-1] for symbol in state.regions.symbols(token))
-    places, values = search.places(state), [0, 0]
+    places, values = search.places, [0, 0]
     place = places.start(state.entry.region)
     for symbol in symbols:
         if (

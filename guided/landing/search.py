@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, nsmallest
-from itertools import count
+from itertools import chain, count
 from typing import NamedTuple
 
 from grammars.values.persistent_set import Mode
@@ -46,7 +46,6 @@ class SearchResult(NamedTuple):
 
     symbols: tuple[int, ...] | None
     reason: str = ""
-    expansions: int = 0
     is_far: bool = False
 
 
@@ -129,17 +128,14 @@ class _Node:
             yield from (len(frame.written), frame.item_index)
             frame = frame.parent
 
-    def line(self) -> list[_Node]:
-        """Return the places from the beginning of the search to this one."""
-        nodes = [self]
-        while nodes[-1].parent is not None:
-            nodes.append(nodes[-1].parent)
-        return nodes[::-1]
-
-    def result(self, tried: int, ending: Sequence[int] = ()) -> SearchResult:
+    def result(self, ending: Sequence[int] = ()) -> SearchResult:
         """Return the text from the beginning of the search to here and ``ending``, which ends it."""
-        symbols = [symbol for node in self.line() for symbol in (*node.symbols, *node.forced)]
-        return SearchResult((*symbols, *ending), "", tried)
+        pieces, node = [tuple(ending)], self
+        while node.parent is not None:
+            pieces.append((*node.symbols, *node.forced))
+            node = node.parent
+        pieces.append((*node.symbols, *node.forced))
+        return SearchResult(tuple(chain.from_iterable(reversed(pieces))))
 
 
 class SearchTree:
@@ -219,11 +215,11 @@ def search(
     progress, most_visits = (_PROGRESS, _VISITS) if tree.places.has_json else (_PROGRESS_OF_TEXT, _VISITS_OF_TEXT)
     while heap:
         if effort.left < least or effort.is_spent:
-            yield SearchResult(None, f"no end was found within {tried} places, {effort.end}", tried)
+            yield SearchResult(None, f"no end was found within {tried} places, {effort.end}")
             return
         estimate, _, cost, node, is_paid = heappop(heap)
         if estimate > most:
-            yield SearchResult(None, f"no end is near enough: {most:g} was the limit", tried, is_far=True)
+            yield SearchResult(None, f"no end is near enough: {most:g} was the limit", is_far=True)
             return
         tried, since = tried + 1, since + 1
         effort.spend(1.0)
@@ -242,7 +238,7 @@ def search(
         if node.is_lost:
             continue
         if not node.matcher.ends.isdisjoint(mask.ids):
-            yield node.result(tried)
+            yield node.result()
             most, least = min(most, estimate + _EXTRA_COST), max(least, effort.left - _EXTRA_PLACES)
             continue
         scan = node.place.scan
@@ -255,7 +251,7 @@ def search(
             at = remaining_from(node.matcher, node.place, tree.places, known_path, effort, too_long)
             if at > too_long:  # what is asked for after a longer rest must be shorter
                 too_long = at
-                yield node.result(tried, known_path.symbols[at:])
+                yield node.result(known_path.symbols[at:])
                 least = max(least, effort.left - _EXTRA_PLACES)
         children = tree.children(node, mask, effort)
         if any(candidate.settles for candidate, _ in children):
@@ -274,4 +270,4 @@ def search(
             since = 0
             heapify(heap)
             seen.clear()
-    yield SearchResult(None, "nothing that was tried leads to an end", tried)
+    yield SearchResult(None, "nothing that was tried leads to an end")
