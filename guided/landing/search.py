@@ -12,7 +12,7 @@ from itertools import chain, count
 from typing import NamedTuple
 
 from grammars.values.persistent_set import Mode
-from guided.landing.byte_classes import FREE_TEXT, Classes, set_of
+from guided.landing.byte_classes import FREE_TEXT, Classes, Outlook, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
 from guided.landing.effort import Effort
@@ -170,13 +170,11 @@ class SearchTree:
             # What a search begins with must be right, except in text.
             is_narrow = node is self.root and mask.byte_bits.bit_count() <= FREE_TEXT
             classes = Classes() if is_narrow else self._classes
-            at, is_first = node.place, node.size == 0
-            candidates = self.candidates.at(
-                node.matcher, mask, at, self.places, classes, self._written, is_first=is_first
-            )
+            here = Outlook(node.matcher, mask, classes, b"" if node.size else self._written)
+            candidates = self.candidates.at(here, node.place, self.places, is_begun=bool(self._written))
             after = [(candidate, self.after(node, candidate.symbols)) for candidate in candidates]
             if node.place.scan is not None and any(child.penalty for _, child in after):
-                others = self.candidates.others(node.matcher, mask, self._classes)
+                others = self.candidates.others(here._replace(classes=self._classes))
                 after = [(candidate._replace(settles=False), child) for candidate, child in after]
                 after += [(candidate, self.after(node, candidate.symbols)) for candidate in others]
             self._children[node] = after
