@@ -239,9 +239,9 @@ def test_what_may_be_written_in_several_ways_hides_no_end(
     tree = search.tree(state, *search.follow(state), Classes())
     end = next(search.ends(tree, Effort(cpu_s=60.0, places=places)))
     assert end.symbols is not None, end.reason
-    tokens = write(state, end.symbols)
-    assert tokens is not None
-    state.commit(tokens)
+    path = write(state, end.symbols)
+    assert path is not None
+    state.commit(path.tokens or ())
     assert state.is_stopped
 
 
