@@ -29,6 +29,8 @@ _DIFFERING = b"9876543210zyxwvutsrqponmlkjihgfedcba"
 _QUOTE = ((0x22,),)
 #: The lengths of the runs of one byte that are tried in a string.
 _RUN_LENGTHS = (64, 256)
+#: What is open in the modes of JSON besides brackets: a string, and what a comma or colon asks for.
+_OPEN_PARTS = {Mode.STRING: 1, Mode.IN_KEY: 2, Mode.AFTER_KEY: 1, Mode.VALUE: 1, Mode.KEY: 1}
 #: Members or items after which a search does not go back to the ones before.
 _MANY_MEMBERS = 8
 
@@ -137,19 +139,22 @@ class Candidates:
     def _in_json(self, here: Outlook, scan: ScanState, *, must_differ: bool) -> list[Candidate]:
         matcher, mask = here.matcher, here.mask
         allowed = mask.byte_bits
+        is_guess = allowed.bit_count() > FEW and not allowed >> 0x22 & 1  # bytes do not show which name is written
         match scan.mode:
             case Mode.VALUE:
                 if not allowed >> 0x5D & 1 and (candidates := _different(matcher, scan)):
                     return candidates
                 candidates = self._value(here, must_differ=must_differ)
                 return candidates[:1] if _has_many(scan) and not must_differ else candidates
-            case Mode.KEY:
-                if allowed >> 0x7D & 1:
-                    return [Candidate((0x7D,))]
-                return self._key(here, scan)
+            case Mode.KEY if allowed >> 0x7D & 1:
+                return [Candidate((0x7D,))]
+            case Mode.KEY if allowed >> 0x22 & 1:  # the last required name, or else some names and any other
+                required = self._required(matcher, scan)
+                named = [] if required else self._named(matcher)
+                return required or [*named, Candidate((0x22,), settles=not named)]
             case Mode.IN_KEY if candidates := self._required(matcher, scan):
                 return [*candidates, *(Candidate((byte,), extra=_OPTIONAL_COST) for byte in here.some())]
-            case Mode.IN_KEY if _is_guess(allowed) and (candidates := self._named(matcher, b'"' + scan.text)):
+            case Mode.IN_KEY if is_guess and (candidates := self._named(matcher, b'"' + scan.text)):
                 return [*candidates, *_each(here.some())]
             case Mode.STRING if candidates := _different(matcher, scan):
                 return candidates
@@ -209,15 +214,6 @@ class Candidates:
                         break
                     left.remove(end)  # here it is text
         return candidates
-
-    def _key(self, here: Outlook, scan: ScanState) -> list[Candidate]:
-        """The member names that may be written: the last required one, or else some of them."""
-        if not here.mask.byte_bits >> 0x22 & 1:
-            return []
-        if candidates := self._required(here.matcher, scan):
-            return candidates
-        candidates = self._named(here.matcher)
-        return [*candidates, Candidate((0x22,))] if candidates else [Candidate((0x22,), settles=True)]
 
     def _required(self, matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
         """The rest of the last required name that may be written in an object and has not been.
@@ -285,12 +281,7 @@ def open_parts(place: AnswerPlace) -> int:
     scan = place.scan
     if scan is None:
         return 0
-    num_open = scan.frame.depth if scan.frame is not None else 0
-    if scan.mode in (Mode.STRING, Mode.IN_KEY):
-        num_open += 1
-    if scan.mode in (Mode.IN_KEY, Mode.AFTER_KEY, Mode.VALUE, Mode.KEY):
-        num_open += 1
-    return num_open
+    return (scan.frame.depth if scan.frame is not None else 0) + _OPEN_PARTS.get(scan.mode, 0)
 
 
 def _different(matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
@@ -309,8 +300,3 @@ def _has_many(scan: ScanState) -> bool:
     while frame is not None and max(frame.item_index, len(frame.written)) < _MANY_MEMBERS:
         frame = frame.parent
     return frame is not None
-
-
-def _is_guess(allowed: int) -> bool:
-    """Whether bytes alone do not show which name is being written."""
-    return allowed.bit_count() > FEW and not allowed >> 0x22 & 1

@@ -109,10 +109,11 @@ class LandingControl:
     The caller passes the state of the row, which is not changed, and reports the rollbacks of the row.
     """
 
-    def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions | None = None) -> None:
-        options = options or LandingOptions()
+    def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions) -> None:
         self.max_tokens = max_tokens
         self._plan = plan_path
+        #: the tokens beyond a path that must be left where tokens are only counted
+        self.margin = _MARGIN_TOKENS + (plan_path.growth.most if plan_path.growth.is_sure else 0)
         wanted = options.string_tokens * plan_path.num_strings + options.string_tokens // 2 * plan_path.num_numbers
         #: tokens that reasoning leaves for the values after it
         self.reserve = max(0, min(wanted, int(options.answer_share * (max_tokens - plan_path.path.size))))
@@ -132,11 +133,6 @@ class LandingControl:
         first = _Position(0, path, self.max_tokens - path.size - self.reserve - self.margin, 0)
         self._here = kept.get(size) or first
         self._here.counted = self._here.size
-
-    @property
-    def margin(self) -> int:
-        """The tokens beyond a path that must be left where tokens are only counted."""
-        return _MARGIN_TOKENS + (self._plan.growth.most if self._plan.growth.is_sure else 0)
 
     def rolled_back(self, size: int) -> None:
         """Forget what is known of tokens after the first ``size``, which have been undone."""

@@ -58,30 +58,25 @@ class PathFinder:
         self.refusal = ""
         self._search, self._places = search, search.places
         self._classes = Classes(classes)  # a row's own, so that it does not depend on others
-        self._matcher: ByteMatcher | None = None
-        self._place: AnswerPlace | None = None
+        self._matcher, self._place = search.matcher(), search.start
         self._num_read = 0  # tokens that both have read
 
     def copy(self) -> PathFinder:
         twin = copy(self)
         twin._classes = Classes(self._classes)
-        twin._matcher = self._matcher.copy() if self._matcher is not None else None
+        twin._matcher = self._matcher.copy()
         return twin
 
     def cursor(self, state: GuidanceState) -> Cursor | None:
         """Return the cursor at the row's position; None if the byte twin refuses the answer so far."""
-        places, size = self._places, state.num_tokens
-        if self._matcher is None or self._place is None:
-            self._matcher, self._place, self._num_read = self._search.matcher(), places.start(state.entry.region), 0
-        new = state.tokens[self._num_read : size]
+        new = [] if self.refusal else state.tokens[self._num_read :]
         if new:
             symbols = [symbol for token in new for symbol in state.regions.symbols(token)]
             if not state.plan.end_ids().isdisjoint(new) or not self._matcher.feed(symbols):
-                self._matcher, self.refusal = None, "the byte twin refuses the answer so far"
-                return None
-            self._place = places.advance(self._place, symbols)._replace(is_refused=False)
-            self._num_read = size
-        return Cursor(state, self._matcher, self._place)
+                self.refusal = "the byte twin refuses the answer so far"
+            self._place = self._places.advance(self._place, symbols)._replace(is_refused=False)
+            self._num_read = state.num_tokens
+        return None if self.refusal else Cursor(state, self._matcher, self._place)
 
     def after(self, cursor: Cursor, token: int, place: AnswerPlace) -> Cursor | None:
         """Return the cursor after ``token``, which leads to ``place``, on copies; None where it is refused."""
@@ -138,11 +133,10 @@ class PathFinder:
                 return FoundPath(None)
         repeated: EndPath | None = None  # taken if nothing else is found: what is not repeated may be as long
         at = remaining_from(matcher, place, places, known_path, effort, written=written)
-        if (
-            at >= 0
-            and (path := _fitting(state, known_path.from_symbol(at, state.regions), most, effort, lead)) is not None
-        ):
-            return FoundPath(path)
+        if at >= 0:
+            path = _fitting(state, known_path.from_symbol(at, state.regions), most, effort, lead)
+            if path is not None:
+                return FoundPath(path)
         tree, is_found, num_far = self._search.tree(state, matcher, place, self._classes), False, 0
         # ``num_far`` counts the searches, one for each preference, to which all that was left costs too much.
         for end in self._search.ends(tree, effort, known_path, at):

@@ -7,7 +7,7 @@ state and leaves it as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
 from math import inf
 from typing import NamedTuple
@@ -59,11 +59,14 @@ class LandingSearch:
 
     def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh") -> None:
         self._engine = engine
-        self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
-        self._plan = plan
+        begin = plan.entry(entry)
+        self._begin = engine.derived(ByteTwin).matcher(plan, begin.name)
+        self._known_path = EndPath(response_text(plan))  # of which a part may end the answer
         markers = Markers(engine.tokens)
         regions = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
+        #: the places of the plan's answers, and the first of them
         self.places = PlaceMap(plan, markers, regions)
+        self.start = self.places.start(begin.region)
         self._candidates = Candidates(plan, markers)
 
     def shortest_end(
@@ -119,13 +122,8 @@ class LandingSearch:
         before, used = effort.left, 0.0
         for i, preference in enumerate(_PREFERENCES):
             least = effort.left - used - (extra or _EXTRA_PLACES) if i else before / 2 * (extra > 0)
-            yield from search(tree, preference, effort, known_path, too_long, least=least)
+            yield from search(tree, preference, effort, known_path, too_long, least)
             used = used if i else before - effort.left
-
-    @cached_property
-    def _known_path(self) -> EndPath:
-        """A text of the response, of which a part may end the answer."""
-        return EndPath(response_text(self._plan))
 
     def matcher(self) -> ByteMatcher:
         """Return the twin's matcher at the beginning of the answer."""
@@ -133,11 +131,11 @@ class LandingSearch:
 
     def follow(self, state: GuidanceState) -> tuple[ByteMatcher, AnswerPlace]:
         """Return the twin's matcher and the place after the state's tokens."""
-        places, matcher = self.places, self.matcher()
+        matcher = self.matcher()
         symbols = [symbol for token in state.tokens for symbol in state.regions.symbols(token)]
         if not matcher.feed(symbols):
             raise LimitExceeded("the byte twin refuses the answer so far", place=f"token {state.num_tokens}")
-        return matcher, places.advance(places.start(state.entry.region), symbols)._replace(is_refused=False)
+        return matcher, self.places.advance(self.start, symbols)._replace(is_refused=False)
 
 
 def write(state: GuidanceState, symbols: Sequence[int], most: float = inf) -> EndPath | None:

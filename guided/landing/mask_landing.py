@@ -56,7 +56,7 @@ class _Near(NamedTuple):
 class MaskLanding(LandingControl):
     """The control of one row whose masks are `narrowed`."""
 
-    def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions | None = None) -> None:
+    def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions) -> None:
         if not plan_path.growth.is_sure:
             plan_path = plan_path._replace(growth=Growth(_UNSURE))
         super().__init__(plan_path, max_tokens, options)

@@ -67,8 +67,7 @@ def _start(plan: Plan, engine: Engine, entry: str) -> _Start:
     if tokens is None:
         return _Start(None, reason)
     symbols = tuple(symbol for token in tokens[:-1] for symbol in state.regions.symbols(token))
-    places, values = search.places, [0, 0]
-    place = places.start(state.entry.region)
+    places, place, values = search.places, search.start, [0, 0]
     for symbol in symbols:
         if place.scan is not None and place.scan.mode is Mode.VALUE and symbol in _FIRST_BYTES:
             values[symbol != 0x22] += 1

@@ -7,6 +7,7 @@ each place once, and searches with other preferences use the same answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import chain, count
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from guided.landing.byte_classes import FREE_TEXT, Classes, Outlook, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
 from guided.landing.effort import Effort
-from guided.landing.path import NOTHING, EndPath, remaining_from
+from guided.landing.path import EndPath, remaining_from
 from guided.tracking.places import AnswerPlace, PlaceMap
 
 __all__ = ["SearchResult", "SearchTree", "search"]
@@ -138,30 +139,25 @@ class _Node:
         return SearchResult(tuple(chain.from_iterable(reversed(pieces))))
 
 
+@dataclass(eq=False)
 class SearchTree:
     """The places of all searches that begin at one place, the root.  Not thread-safe.
 
     ``matcher`` stays at the root.  ``written`` are the last bytes of the answer before the root.
     """
 
-    def __init__(
-        self,
-        matcher: ByteMatcher,
-        place: AnswerPlace,
-        places: PlaceMap,
-        candidates: Candidates,
-        classes: Classes,
-        written: bytes,
-        num_tokens: Callable[[Sequence[int]], int],
-    ) -> None:
-        self.places = places
-        self.num_tokens = num_tokens
-        self.candidates = candidates
-        self._classes = classes
-        self._written = written
+    matcher: ByteMatcher
+    place: AnswerPlace
+    places: PlaceMap
+    candidates: Candidates
+    classes: Classes
+    written: bytes
+    num_tokens: Callable[[Sequence[int]], int]
+
+    def __post_init__(self) -> None:
+        self.root = _Node(self.matcher, None, (), self.place)
         #: of the places, which do not know them: then all are freed with the tree
         self._children: dict[_Node, list[tuple[Candidate, _Node]]] = {}
-        self.root = _Node(matcher, None, (), place)
 
     def children(self, node: _Node, mask: ByteMask, effort: Effort) -> list[tuple[Candidate, _Node]]:
         """Return what may follow a place, and the places after it; ``effort`` pays for what is looked at."""
@@ -169,16 +165,16 @@ class SearchTree:
         if after is None:
             # What a search begins with must be right, except in text.
             is_narrow = node is self.root and mask.byte_bits.bit_count() <= FREE_TEXT
-            classes = Classes() if is_narrow else self._classes
-            here = Outlook(node.matcher, mask, classes, b"" if node.size else self._written)
-            candidates = self.candidates.at(here, node.place, self.places, is_begun=bool(self._written))
+            classes = Classes() if is_narrow else self.classes
+            here = Outlook(node.matcher, mask, classes, b"" if node.size else self.written)
+            candidates = self.candidates.at(here, node.place, self.places, is_begun=bool(self.written))
             after = [(candidate, self.after(node, candidate.symbols)) for candidate in candidates]
             if node.place.scan is not None and any(child.penalty for _, child in after):
-                others = self.candidates.others(here._replace(classes=self._classes))
+                others = self.candidates.others(here._replace(classes=self.classes))
                 after = [(candidate._replace(settles=False), child) for candidate, child in after]
                 after += [(candidate, self.after(node, candidate.symbols)) for candidate in others]
             self._children[node] = after
-            for paid in (classes, self._classes):
+            for paid in (classes, self.classes):
                 effort.spend(paid.spent)
                 paid.spent = 0.0
             if len(after) == 1 and node is not self.root:
@@ -191,13 +187,7 @@ class SearchTree:
 
 
 def search(
-    tree: SearchTree,
-    preference: Preference,
-    effort: Effort,
-    known_path: EndPath = NOTHING,
-    too_long: int = -1,
-    *,
-    least: float = 0.0,
+    tree: SearchTree, preference: Preference, effort: Effort, known_path: EndPath, too_long: int, least: float
 ) -> Iterator[SearchResult]:
     """Yield the texts found that end the answer: some symbols and then a rest of ``known_path``, then others.
 

@@ -302,8 +302,8 @@ def test_a_search_is_bounded_in_all(engine: Engine, name: str) -> None:
 
 def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(engine, response_format=HOSTILE["long words"], thinking=False)
-    search, state = LandingSearch(plan, engine), GuidanceState(plan, engine)
     monkeypatch.setattr("guided.landing.landing.response_text", lambda _: b"")
+    search, state = LandingSearch(plan, engine), GuidanceState(plan, engine)
     landing = search.shortest_end(state, effort=Effort(cpu_s=60.0, places=20))
     assert landing.tokens is None
     tried = re.fullmatch("no end was found within ([0-9]+) places, as many as it may try", landing.reason)
@@ -323,7 +323,7 @@ def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(
     search = LandingSearch(state.plan, engine)
     places = search.places
     refusing: Any = SimpleNamespace(
-        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts_ids=lambda _: fits,
+        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts=lambda _: fits,
         ends_after=lambda _: False,
     )  # fmt: skip
     effort = Effort(cpu_s=60.0, places=100)
@@ -335,7 +335,7 @@ def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
     state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
     search, looks = LandingSearch(state.plan, engine), []
     refusing: Any = SimpleNamespace(
-        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts_ids=lambda _: True,
+        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts=lambda _: True,
         ends_after=lambda ids: looks.append(ids),
     )  # fmt: skip
     places, effort = search.places, Effort(cpu_s=60.0, places=100)
