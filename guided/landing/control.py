@@ -90,7 +90,6 @@ class _Position:
     size: int
     path: EndPath | None  #: None: no path is known
     credit: int  #: tokens by which the path may grow before it is searched again
-    counted: int  #: tokens of the row that have been taken off the credit
     saved: float = _SAVED_PLACES  #: places that later searches may try
     #: Token -> the path after it: None if the token is refused, `_UNKNOWN` if no search has decided.
     tried: dict[int, EndPath | None] = field(default_factory=dict)
@@ -130,14 +129,14 @@ class LandingControl:
         self._finder = PathFinder(self._plan.search, self._plan.classes)
         self._kept = kept  # positions at which tokens were tried, by size
         path = self._plan.path
-        first = _Position(0, path, self.max_tokens - path.size - self.reserve - self.margin, 0)
+        first = _Position(0, path, self.max_tokens - path.size - self.reserve - self.margin)
         self._here = kept.get(size) or first
-        self._here.counted = self._here.size
+        self._num_counted = self._here.size  # tokens that have been taken off the credit
 
     def rolled_back(self, size: int) -> None:
         """Forget what is known of tokens after the first ``size``, which have been undone."""
         self.marks = self.marks.before(size)
-        if size < self._here.counted:
+        if size < self._num_counted:
             self._begin({at: position for at, position in self._kept.items() if at <= size}, size)
 
     def fork(self) -> LandingControl:
@@ -156,10 +155,9 @@ class LandingControl:
         In most cases this only counts the new tokens.
         """
         size, here, growth = state.num_tokens, self._here, self._plan.growth
-        while here.counted < size:
-            token = state.tokens[here.counted]
+        for token in state.tokens[self._num_counted :]:
             here.credit -= 1 if here.path is None else 1 + growth.of(state.engine.token_bytes(token))
-            here.counted += 1
+        self._num_counted = size
         if here.credit > 0 and (growth.is_sure or here.path is None):
             return False
         if here.size != size or size not in self._kept:
@@ -176,12 +174,12 @@ class LandingControl:
         if path is None:
             self.lost = self._finder.refusal or self.lost or f"no end was found within {remaining} tokens"
             retry = max(1, min(_RETRY_TOKENS, remaining // 2), remaining // _RETRY_DIVISOR)
-            return _Position(size, None, retry, size, before.saved)
+            return _Position(size, None, retry, before.saved)
         self.lost = ""
         room = remaining - self._reserved(state.region) - self.margin
         if path.tokens is None and path.size >= room:  # as many tokens as bytes is too high a bound
             path = write(state, path.symbols, remaining) or path
-        here = _Position(size, path, room - path.size, size, before.saved)
+        here = _Position(size, path, room - path.size, before.saved)
         self._kept[size] = here
         if len(self._kept) > _MAX_POSITIONS:
             del self._kept[next(iter(self._kept))]

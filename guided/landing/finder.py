@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -119,7 +120,7 @@ class PathFinder:
         effort: Effort,
         *,
         written: int = -1,
-        lead: tuple[int, ...] = (),
+        lead: Sequence[int] = (),
     ) -> FoundPath:
         """Return a path of at most ``most`` tokens from ``cursor``: the end of ``known_path``, or what a search finds.
 
@@ -161,9 +162,7 @@ def is_free(state: GuidanceState) -> bool:
         return False
 
 
-def _fitting(
-    state: GuidanceState, path: EndPath, most: int, effort: Effort, lead: tuple[int, ...] = ()
-) -> EndPath | None:
+def _fitting(state: GuidanceState, path: EndPath, most: int, effort: Effort, lead: Sequence[int]) -> EndPath | None:
     """Return the path after ``lead`` if both have at most ``most`` tokens."""
     path = path.prefixed(lead)
     effort.spend(1 + len(path.symbols) / _SYMBOLS_PER_PLACE)

@@ -224,8 +224,10 @@ def _patterns(schema: Any) -> Iterator[tuple[str, ...]]:
 def _names(schema: Any) -> Iterator[tuple[str, bool]]:
     """The names that objects anywhere in a schema list or require, and constants."""
     for node in objects_in(schema):
-        yield from ((name, False) for name in mapping(node, "properties") if isinstance(name, str))
-        yield from ((name, True) for name in listed(node, "required") if isinstance(name, str))
+        for key in ("properties", "required"):
+            names = node.get(key)
+            if isinstance(names, Mapping | list | tuple):
+                yield from ((name, key == "required") for name in names if isinstance(name, str))
         if isinstance(node.get("const"), str):
             yield node["const"], False  # it may be a name
 
