@@ -133,4 +133,7 @@ class Outlook(NamedTuple):
 
 def set_of(data: bytes) -> int:
     """Return the set of bytes of ``data``, as in `ByteMask`."""
-    return sum(1 << byte for byte in set(data))
+    bits = 0
+    for byte in data:
+        bits |= 1 << byte
+    return bits
