@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Lookahead, bits_of
 
-__all__ = ["BLANK", "FEW", "FITTED", "FREE_TEXT", "SEEN", "Classes", "set_of"]
+__all__ = ["BLANK", "FEW", "FITTED", "FREE_TEXT", "Classes", "Outlook", "set_of"]
 
 #: More bytes than this are tried by class.
 FEW = 8
@@ -15,7 +16,7 @@ FREE_TEXT = 64
 #: What must come next, if it is as long as this, shows that free text has been left.
 _EXIT_BYTES = 4
 #: Places that take as long as seeing what comes after some symbols, and as asking whether they fit.
-SEEN, FITTED = 0.05, 0.02
+_SEEN, FITTED = 0.05, 0.02
 #: The most that looking at texts may take at one place.
 _MAX_SPENT = 20.0
 #: Letters first: a run of them has fewer tokens than one of digits or marks.
@@ -33,35 +34,37 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
 
     spent: float = 0.0
 
-    def of(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> tuple[int, ...]:
-        """Return one byte of each class of those that ``mask`` allows; all bytes if they are few."""
-        allowed = mask.byte_bits & ~set_of(without)
-        if allowed.bit_count() <= FEW:
-            return bits_of(allowed)
-        return tuple(self.looks(matcher, mask, without).values())
 
-    def looks(self, matcher: ByteMatcher, mask: ByteMask, without: bytes = b"") -> dict[Lookahead, int]:
+class Outlook(NamedTuple):
+    """One place: what may be written there, and what is seen after it."""
+
+    matcher: ByteMatcher
+    mask: ByteMask
+    classes: Classes  #: those remembered, and the work of looking
+    written: bytes = b""  #: the bytes before the place in which a text may have begun
+
+    def some(self, without: bytes = b"") -> tuple[int, ...]:
+        """Return one byte of each class of those that the mask allows; all bytes if they are few."""
+        allowed = self.mask.byte_bits & ~set_of(without)
+        return bits_of(allowed) if allowed.bit_count() <= FEW else tuple(self.looks(without).values())
+
+    def looks(self, without: bytes = b"") -> dict[Lookahead, int]:
         """Return one byte of each class by what is seen after it."""
-        key = (mask, without)
-        classes = self.get(key)
+        key, matcher = (self.mask, without), self.matcher
+        classes = self.classes.get(key)
         if classes is None or any(matcher.outcome((byte,)) != after for after, byte in classes.items()):
-            allowed = mask.byte_bits & ~set_of(without)
+            allowed = self.mask.byte_bits & ~set_of(without)
             classes, some = {}, tuple(sorted(bits_of(allowed), key=BLANK.__contains__))  # which may be ignored
             if len(some) > 2 * FEW:  # some of many; where none is printable, they continue a character
                 some = tuple(byte for byte in _PRINTABLE if allowed >> byte & 1) or some[:FEW]
-            self.spent += SEEN * len(some)
+            self.classes.spent += _SEEN * len(some)
             for byte in some:
                 classes.setdefault(matcher.outcome((byte,)), byte)
-            self[key] = classes
+            self.classes[key] = classes
         return classes
 
     def leading(
-        self,
-        texts: Sequence[Sequence[int]],
-        matcher: ByteMatcher,
-        mask: ByteMask,
-        written: bytes,
-        is_surely: Callable[[Sequence[int]], bool] = lambda _: False,
+        self, texts: Sequence[Sequence[int]], is_surely: Callable[[Sequence[int]], bool] = lambda _: False
     ) -> Iterator[tuple[int, ...]]:
         """Yield the texts, or the rest of those begun in ``written``, that lead where no other byte leads.
 
@@ -69,74 +72,63 @@ class Classes(dict[tuple[ByteMask, bytes], dict[Lookahead, int]]):
         """
         plain: dict[int, Lookahead | None] = {}
         for text in texts:
-            for ending in self._fitting(text, matcher, mask, written):
-                if is_surely(ending) or (len(ending) >= min(len(text), 2) and self.leads(ending, matcher, mask, plain)):
+            for ending in self._fitting(text):
+                if is_surely(ending) or (len(ending) >= min(len(text), 2) and self.leads(ending, plain)):
                     yield tuple(ending)
                     break  # the longest rest ends it surely, and the rest of a text begun is shorter than the text
 
-    def leads(
-        self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, plain: dict[int, Lookahead | None]
-    ) -> bool:
+    def leads(self, text: Sequence[int], plain: dict[int, Lookahead | None]) -> bool:
         """Whether ``text``, which may be written, leads where neither another byte nor as many letters lead, nor stays.
 
         If much must come after it, other bytes are not looked at.  ``plain`` keeps, for the place, what is seen after
         letters by their number, None where they may not be written.
         """
-        after, size = matcher.outcome(text), len(text)
-        self.spent += SEEN
+        matcher, after, size = self.matcher, self.matcher.outcome(text), len(text)
+        self.classes.spent += _SEEN
         for number in (0, size):
             if number not in plain:
                 letters = b"a" * number
-                self.spent += FITTED + SEEN
+                self.classes.spent += FITTED + _SEEN
                 plain[number] = matcher.outcome(letters) if matcher.accepts(letters) else None
             if plain[number] == after:
                 return False
         if len(after.forced) >= _EXIT_BYTES:
             return True
-        single = self.looks(matcher, mask).get(after)
+        single = self.looks().get(after)
         return single is None or (single,) == tuple(text)
 
-    def shortest(
-        self, texts: Sequence[Sequence[int]], matcher: ByteMatcher, mask: ByteMask, written: bytes
-    ) -> Iterator[tuple[int, ...]]:
+    def shortest(self, texts: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
         """Yield the texts, or the rest of those begun in ``written``; of those that lead to places alike only one.
 
         A text that leads to a place like the one before it is a part of a longer word, or closes one bracket of many.
         """
-        here, looks = matcher.outcome(b""), self.looks(matcher, mask)
+        here, looks = self.matcher.outcome(b""), self.looks()
         seen: set[Lookahead] = set()
         for text in texts:
-            ending = next(self._fitting(text, matcher, mask, written), None)
+            ending = next(self._fitting(text), None)
             if ending is None:
                 continue
-            after = matcher.outcome(ending)
-            self.spent += SEEN
+            after = self.matcher.outcome(ending)
+            self.classes.spent += _SEEN
             if after not in seen and (after != here or (len(ending) == 1 and ending[0] not in _WORD)):
                 seen.add(after)
                 single = looks.get(after)
                 yield tuple(ending) if single is None else (single,)
 
-    def fits(self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask) -> bool:
-        """Whether ``text`` may be written; False as well where ``spent``, taken off at each place, is too much."""
-        if not mask.allows(text[0]) or self.spent >= _MAX_SPENT:
+    def fits(self, text: Sequence[int]) -> bool:
+        """Whether ``text`` may be written; False as well where too much was spent on texts at one place."""
+        if not self.mask.allows(text[0]) or self.classes.spent >= _MAX_SPENT:
             return False
-        self.spent += FITTED * (1 + len(text) / FREE_TEXT)
-        return matcher.accepts(text)
+        self.classes.spent += FITTED * (1 + len(text) / FREE_TEXT)
+        return self.matcher.accepts(text)
 
-    def _fitting(
-        self, text: Sequence[int], matcher: ByteMatcher, mask: ByteMask, written: bytes
-    ) -> Iterator[Sequence[int]]:
+    def _fitting(self, text: Sequence[int]) -> Iterator[Sequence[int]]:
         """Yield ``text``, and the rest of it where ``written`` ends with its beginning, if that may be written."""
-        for at in (*_begun(text, written), 0):
-            if self.fits(text[at:], matcher, mask):
+        written = self.written
+        for at in (*range(1, min(len(text), len(written) + 1)), 0):
+            is_begun = not at or (text[at - 1] == written[-1] and tuple(text[:at]) == tuple(written[-at:]))
+            if is_begun and self.fits(text[at:]):
                 yield text[at:]
-
-
-def _begun(text: Sequence[int], written: bytes) -> Iterator[int]:
-    """Yield how much of ``text`` has been written, each number that the end of ``written`` lets stand."""
-    for at in range(1, min(len(text), len(written) + 1)):
-        if text[at - 1] == written[-1] and list(text[:at]) == list(written[-at:]):
-            yield at
 
 
 def set_of(data: bytes) -> int:

@@ -13,17 +13,9 @@ from grammars.plan.plan import Plan, RegionName
 from grammars.tree.markers import Markers
 from grammars.values.json_scanner import ScanState
 from grammars.values.persistent_set import Mode
-from guided.landing.byte_classes import BLANK, FEW, FITTED, FREE_TEXT, Classes, set_of
+from guided.landing import known_texts
+from guided.landing.byte_classes import BLANK, FEW, FITTED, FREE_TEXT, Outlook, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher, Lookahead, bits_of
-from guided.landing.known_texts import (
-    closing_texts,
-    exit_ids,
-    grammars_in,
-    member_names,
-    rule_rests,
-    string_texts,
-    value_ends,
-)
 from guided.tracking.places import AnswerPlace, PlaceMap
 from guided.tracking.regions import FIRST_MARKER
 
@@ -37,6 +29,8 @@ _DIFFERING = b"9876543210zyxwvutsrqponmlkjihgfedcba"
 _QUOTE = ((0x22,),)
 #: The lengths of the runs of one byte that are tried in a string.
 _RUN_LENGTHS = (64, 256)
+#: What is open in the modes of JSON besides brackets: a string, and what a comma or colon asks for.
+_OPEN_PARTS = {Mode.STRING: 1, Mode.IN_KEY: 2, Mode.AFTER_KEY: 1, Mode.VALUE: 1, Mode.KEY: 1}
 #: Members or items after which a search does not go back to the ones before.
 _MANY_MEMBERS = 8
 
@@ -84,33 +78,24 @@ class Candidates:
 
     def __init__(self, plan: Plan, markers: Markers) -> None:
         self._plan = plan
-        self._ends = value_ends(plan, markers)
-        self._closing, self._rests, self._exits = (*closing_texts(plan), *self._ends), rule_rests(plan), exit_ids(plan)
-        self._has_ignored = any(kind == "lark" and "%ignore" in source for kind, source in grammars_in(plan))
-        self._names = member_names(plan)[::-1]  # what is required last comes first
+        self._ends = known_texts.value_ends(plan, markers)
+        self._closing = (*known_texts.closing_texts(plan), *self._ends)
+        self._rests, self._exits = known_texts.rule_rests(plan), known_texts.exit_ids(plan)
+        grammars = known_texts.grammars_in(plan)
+        self._has_ignored = any(kind == "lark" and "%ignore" in source for kind, source in grammars)
+        self._names = known_texts.member_names(plan)[::-1]  # what is required last comes first
 
-    def at(
-        self,
-        matcher: ByteMatcher,
-        mask: ByteMask,
-        place: AnswerPlace,
-        places: PlaceMap,
-        classes: Classes,
-        written: bytes,
-        *,
-        is_first: bool,
-    ) -> list[Candidate]:
-        """Return what to try after a place at which ``mask`` is allowed, and the answer cannot end.
+    def at(self, here: Outlook, place: AnswerPlace, places: PlaceMap, *, is_begun: bool) -> list[Candidate]:
+        """Return what to try at a place where the answer cannot end.
 
-        ``written`` are the last bytes of the answer before the search, after which rests of rules may be left.
-        ``is_first``: the search begins here, so that they may be a part of what closes a text.
+        ``is_begun``: there was text before the search, after which rests of rules may be left.
         """
         if place.scan is not None:
-            candidates = self._in_json(matcher, mask, place.scan, classes, must_differ=places.has_unique)
+            candidates = self._in_json(here, place.scan, must_differ=places.has_unique)
             if candidates:
                 return candidates
-        many, written_part = mask.byte_bits.bit_count(), written if is_first else b""
-        region = places.region(place)
+        mask, region = here.mask, places.region(place)
+        many = mask.byte_bits.bit_count()
         ids = sorted(mask.ids, key=lambda i: i not in self._exits)[:FEW]
         candidates = [Candidate((FIRST_MARKER + i,)) for i in ids]
         # Text of the answer itself may end after a letter, where what leads out of it leads on to a call.
@@ -118,72 +103,71 @@ class Candidates:
         if candidates and is_left:
             return candidates  # a marker ends the text
         if many > FEW:
-            closing = [*classes.leading(self._closing, matcher, mask, written_part)]
+            closing = [*here.leading(self._closing)]
             if not closing:
-                sure = partial(_ends_reasoning, places, place)
-                closing = [*classes.leading(self._closing, matcher, mask, written_part, sure)]
+                closing = [*here.leading(self._closing, partial(_ends_reasoning, places, place))]
             candidates += map(Candidate, closing)
             if candidates and is_left:
                 return candidates
-            ends = self._string_ends(matcher, mask, classes, self._ends)
+            ends = self._string_ends(here, self._ends)
             if not ends and many > FREE_TEXT:
-                ends = _filled(matcher, classes.of(matcher, mask), classes, self._ends)
+                ends = _filled(here, here.some(), self._ends)
             if ends:
                 return list(dict.fromkeys((*candidates, *ends)))
-        leading = classes.leading if many > FREE_TEXT else classes.shortest
-        texts = self._rests if written else ()
-        rests = [Candidate(symbols) for symbols in leading(texts, matcher, mask, written_part)]
+        leading = here.leading if many > FREE_TEXT else here.shortest
+        rests = [Candidate(symbols) for symbols in leading(self._rests if is_begun else ())]
         is_ignored = self._has_ignored and many > FEW and region not in (RegionName.CONTENT, RegionName.REASONING)
         blanks = bytes(byte for byte in BLANK if is_ignored and mask.allows(byte))
-        some = bits_of(mask.byte_bits) if many <= FEW else classes.of(matcher, mask, blanks)
+        some = bits_of(mask.byte_bits) if many <= FEW else here.some(blanks)
         if region is RegionName.CONTENT and mask.allows(0x61) and 0x61 not in some:
             some = (*some, 0x61)  # classes may be remembered from reasoning, where a letter is as good as a blank
         extra = _OPTIONAL_COST if rests else 0.0
-        stays = classes.looks(matcher, mask, blanks).get(Lookahead(mask, b"")) if many > FEW and len(some) > 1 else None
+        stays = here.looks(blanks).get(Lookahead(mask, b"")) if many > FEW and len(some) > 1 else None
         idle = (stays, *blanks[:1], *(byte for byte in some if blanks and byte > 0x7F))  # a blank may be one of them
         some = (*some, *blanks[:1])  # it parts two words, and hides none that leads to a place like it
         singles = (Candidate((byte,), extra=extra + _NO_CHANGE_COST * (byte in idle)) for byte in some)
         return [*candidates, *rests, *singles]
 
-    def others(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes) -> list[Candidate]:
+    def others(self, here: Outlook) -> list[Candidate]:
         """Return what to try besides where a watcher refuses what closes a value, what is nearest last."""
-        some = dict.fromkeys(classes.of(matcher, mask, BLANK + b",]}"))
-        more = dict.fromkeys(byte for byte in _DIFFERING if mask.allows(byte))
+        some = dict.fromkeys(here.some(BLANK + b",]}"))
+        more = dict.fromkeys(byte for byte in _DIFFERING if here.mask.allows(byte))
         return _each((*(byte for byte in some if byte not in more), *more))
 
     # -- JSON
 
-    def _in_json(
-        self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState, classes: Classes, *, must_differ: bool
-    ) -> list[Candidate]:
+    def _in_json(self, here: Outlook, scan: ScanState, *, must_differ: bool) -> list[Candidate]:
+        matcher, mask = here.matcher, here.mask
         allowed = mask.byte_bits
+        is_guess = allowed.bit_count() > FEW and not allowed >> 0x22 & 1  # bytes do not show which name is written
         match scan.mode:
             case Mode.VALUE:
                 if not allowed >> 0x5D & 1 and (candidates := _different(matcher, scan)):
                     return candidates
-                candidates = self._value(matcher, mask, classes, must_differ=must_differ)
+                candidates = self._value(here, must_differ=must_differ)
                 return candidates[:1] if _has_many(scan) and not must_differ else candidates
-            case Mode.KEY:
-                if allowed >> 0x7D & 1:
-                    return [Candidate((0x7D,))]
-                return self._key(matcher, mask, scan)
+            case Mode.KEY if allowed >> 0x7D & 1:
+                return [Candidate((0x7D,))]
+            case Mode.KEY if allowed >> 0x22 & 1:  # the last required name, or else some names and any other
+                required = self._required(matcher, scan)
+                named = [] if required else self._named(matcher)
+                return required or [*named, Candidate((0x22,), settles=not named)]
             case Mode.IN_KEY if candidates := self._required(matcher, scan):
-                some = classes.of(matcher, mask)
-                return [*candidates, *(Candidate((byte,), extra=_OPTIONAL_COST) for byte in some)]
-            case Mode.IN_KEY if _is_guess(allowed) and (candidates := self._named(matcher, b'"' + scan.text)):
-                return [*candidates, *_each(classes.of(matcher, mask))]
+                return [*candidates, *(Candidate((byte,), extra=_OPTIONAL_COST) for byte in here.some())]
+            case Mode.IN_KEY if is_guess and (candidates := self._named(matcher, b'"' + scan.text)):
+                return [*candidates, *_each(here.some())]
             case Mode.STRING if candidates := _different(matcher, scan):
                 return candidates
             case Mode.STRING | Mode.IN_KEY:
                 if allowed >> 0x22 & 1:
                     is_item = scan.mode is Mode.STRING and scan.frame is not None and not scan.frame.is_object
-                    words = self._string_ends(matcher, mask, classes, _QUOTE) if is_item else []  # it may be contained
+                    words = self._string_ends(here, _QUOTE) if is_item else []  # it may be contained
                     return [*words, Candidate((0x22,))]
-                if candidates := self._string_ends(matcher, mask, classes, _QUOTE):
+                if candidates := self._string_ends(here, _QUOTE):
                     return candidates
-                some = classes.of(matcher, mask)
-                candidates = _filled(matcher, some, classes, _QUOTE)
-                return candidates or (self.others(matcher, mask, classes) if must_differ else _each(reversed(some)))
+                some = here.some()
+                candidates = _filled(here, some, _QUOTE)
+                return candidates or (self.others(here) if must_differ else _each(reversed(some)))
             case Mode.NUMBER | Mode.LITERAL | Mode.AFTER:
                 for closer in b"}]":
                     if allowed >> closer & 1:
@@ -193,31 +177,29 @@ class Candidates:
                 if mask.ids and scan.frame is None:
                     return _each(FIRST_MARKER + i for i in mask.ids[:FEW])  # a marker ends the value
                 if scan.mode is Mode.NUMBER:
-                    return _each(classes.of(matcher, mask, BLANK if scan.frame is not None else b""))
+                    return _each(here.some(BLANK if scan.frame is not None else b""))
         return []
 
-    def _value(self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, *, must_differ: bool) -> list[Candidate]:
+    def _value(self, here: Outlook, *, must_differ: bool) -> list[Candidate]:
         """Return what begins a value: all digits where values may have to differ, else one of those that lead alike."""
-        allowed = mask.byte_bits
+        allowed = here.mask.byte_bits
         if allowed >> 0x5D & 1:
             return [Candidate((0x5D,))]
         digits = [digit for digit in _DIGITS if allowed >> digit & 1]
         if len(digits) > _NAMES_AT_ONCE and not must_differ:
-            digits = list(classes.of(matcher, ByteMask(allowed & set_of(_DIGITS), ())))
+            digits = [*here._replace(mask=ByteMask(allowed & set_of(_DIGITS), ())).some()]
         first = [byte for byte in (*digits, *b'"[{tfn-') if allowed >> byte & 1]
         return [Candidate((byte,), begins_value=True) for byte in first]
 
     @cached_property
     def _words(self) -> Sequence[tuple[bytes, Sequence[Sequence[int]]]]:
         """Words of patterns and of arguments as JSON writes them and as text, with the ends of such strings."""
-        words, quotes = string_texts(self._plan), {*_QUOTE, *(end for end in self._ends if end[0] == 0x22)}
+        words, quotes = known_texts.string_texts(self._plan), {*_QUOTE, *(end for end in self._ends if end[0] == 0x22)}
         others = [end for end in self._ends if end not in quotes]
         as_json = [(json.dumps(word, ensure_ascii=False).encode()[1:-1], [*quotes]) for word in words]
         return [*as_json, *((word.encode(), others) for word in words if others)]
 
-    def _string_ends(
-        self, matcher: ByteMatcher, mask: ByteMask, classes: Classes, ends: Sequence[Sequence[int]]
-    ) -> list[Candidate]:
+    def _string_ends(self, here: Outlook, ends: Sequence[Sequence[int]]) -> list[Candidate]:
         """Return the rests of words of patterns and of arguments that lead to one of ``ends``, where no byte may."""
         candidates: list[Candidate] = []
         plain: dict[int, Lookahead | None] = {}
@@ -226,21 +208,12 @@ class Candidates:
             rests = ((word[at:], end) for at in reversed(range(len(word))) for end in tuple(left))
             for ending, end in rests:
                 text = (*ending, *end)
-                if end in left and classes.fits(text, matcher, mask):
-                    if classes.leads(text, matcher, mask, plain):
+                if end in left and here.fits(text):
+                    if here.leads(text, plain):
                         candidates.append(Candidate(text))
                         break
                     left.remove(end)  # here it is text
         return candidates
-
-    def _key(self, matcher: ByteMatcher, mask: ByteMask, scan: ScanState) -> list[Candidate]:
-        """The member names that may be written: the last required one, or else some of them."""
-        if not mask.byte_bits >> 0x22 & 1:
-            return []
-        if candidates := self._required(matcher, scan):
-            return candidates
-        candidates = self._named(matcher)
-        return [*candidates, Candidate((0x22,))] if candidates else [Candidate((0x22,), settles=True)]
 
     def _required(self, matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
         """The rest of the last required name that may be written in an object and has not been.
@@ -272,15 +245,13 @@ def _ends_reasoning(places: PlaceMap, place: AnswerPlace, text: Sequence[int]) -
     return places.region(places.advance(place, text)) is not RegionName.REASONING
 
 
-def _filled(
-    matcher: ByteMatcher, some: Iterable[int], classes: Classes, ends: Sequence[Sequence[int]]
-) -> list[Candidate]:
+def _filled(here: Outlook, some: Iterable[int], ends: Sequence[Sequence[int]]) -> list[Candidate]:
     """The shortest run of one byte after which a string may end, where that is not the first byte.
 
     A string of a least length may end after each longer run; elsewhere the run ends it as well, but may not be the
     shortest.  None where the string may end after one of the bytes and not after another: a run is longer.
     """
-    runs: list[tuple[int, ...]] = []
+    matcher, classes, runs = here.matcher, here.classes, list[tuple[int, ...]]()
     some = [byte for byte in some if byte != 0x5C]  # an escape is not a run
     classes.spent += FITTED * len(some) * len(ends)
     at_once = [[matcher.accepts((byte, *end)) for byte in some] for end in ends]
@@ -310,12 +281,7 @@ def open_parts(place: AnswerPlace) -> int:
     scan = place.scan
     if scan is None:
         return 0
-    num_open = scan.frame.depth if scan.frame is not None else 0
-    if scan.mode in (Mode.STRING, Mode.IN_KEY):
-        num_open += 1
-    if scan.mode in (Mode.IN_KEY, Mode.AFTER_KEY, Mode.VALUE, Mode.KEY):
-        num_open += 1
-    return num_open
+    return (scan.frame.depth if scan.frame is not None else 0) + _OPEN_PARTS.get(scan.mode, 0)
 
 
 def _different(matcher: ByteMatcher, scan: ScanState) -> list[Candidate]:
@@ -334,8 +300,3 @@ def _has_many(scan: ScanState) -> bool:
     while frame is not None and max(frame.item_index, len(frame.written)) < _MANY_MEMBERS:
         frame = frame.parent
     return frame is not None
-
-
-def _is_guess(allowed: int) -> bool:
-    """Whether bytes alone do not show which name is being written."""
-    return allowed.bit_count() > FEW and not allowed >> 0x22 & 1

@@ -17,9 +17,9 @@ from grammars.limits.deadline import time_limits
 from grammars.plan.plan import RegionName
 from guided.landing.byte_classes import FREE_TEXT, Classes
 from guided.landing.effort import Effort
-from guided.landing.finder import PathFinder, in_tokens, is_free
+from guided.landing.finder import PathFinder, is_free
 from guided.landing.growth import Growth
-from guided.landing.landing import LandingSearch, canonical_tokens
+from guided.landing.landing import LandingSearch, canonical_tokens, write
 from guided.landing.options import LandingOptions
 from guided.landing.path import NOTHING, EndPath
 from guided.state.state import GuidanceState
@@ -90,7 +90,6 @@ class _Position:
     size: int
     path: EndPath | None  #: None: no path is known
     credit: int  #: tokens by which the path may grow before it is searched again
-    counted: int  #: tokens of the row that have been taken off the credit
     saved: float = _SAVED_PLACES  #: places that later searches may try
     #: Token -> the path after it: None if the token is refused, `_UNKNOWN` if no search has decided.
     tried: dict[int, EndPath | None] = field(default_factory=dict)
@@ -109,10 +108,11 @@ class LandingControl:
     The caller passes the state of the row, which is not changed, and reports the rollbacks of the row.
     """
 
-    def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions | None = None) -> None:
-        options = options or LandingOptions()
+    def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions) -> None:
         self.max_tokens = max_tokens
         self._plan = plan_path
+        #: the tokens beyond a path that must be left where tokens are only counted
+        self.margin = _MARGIN_TOKENS + (plan_path.growth.most if plan_path.growth.is_sure else 0)
         wanted = options.string_tokens * plan_path.num_strings + options.string_tokens // 2 * plan_path.num_numbers
         #: tokens that reasoning leaves for the values after it
         self.reserve = max(0, min(wanted, int(options.answer_share * (max_tokens - plan_path.path.size))))
@@ -129,19 +129,14 @@ class LandingControl:
         self._finder = PathFinder(self._plan.search, self._plan.classes)
         self._kept = kept  # positions at which tokens were tried, by size
         path = self._plan.path
-        first = _Position(0, path, self.max_tokens - path.size - self.reserve - self.margin, 0)
+        first = _Position(0, path, self.max_tokens - path.size - self.reserve - self.margin)
         self._here = kept.get(size) or first
-        self._here.counted = self._here.size
-
-    @property
-    def margin(self) -> int:
-        """The tokens beyond a path that must be left where tokens are only counted."""
-        return _MARGIN_TOKENS + (self._plan.growth.most if self._plan.growth.is_sure else 0)
+        self._num_counted = self._here.size  # tokens that have been taken off the credit
 
     def rolled_back(self, size: int) -> None:
         """Forget what is known of tokens after the first ``size``, which have been undone."""
         self.marks = self.marks.before(size)
-        if size < self._here.counted:
+        if size < self._num_counted:
             self._begin({at: position for at, position in self._kept.items() if at <= size}, size)
 
     def fork(self) -> LandingControl:
@@ -160,10 +155,9 @@ class LandingControl:
         In most cases this only counts the new tokens.
         """
         size, here, growth = state.num_tokens, self._here, self._plan.growth
-        while here.counted < size:
-            token = state.tokens[here.counted]
+        for token in state.tokens[self._num_counted :]:
             here.credit -= 1 if here.path is None else 1 + growth.of(state.engine.token_bytes(token))
-            here.counted += 1
+        self._num_counted = size
         if here.credit > 0 and (growth.is_sure or here.path is None):
             return False
         if here.size != size or size not in self._kept:
@@ -180,12 +174,12 @@ class LandingControl:
         if path is None:
             self.lost = self._finder.refusal or self.lost or f"no end was found within {remaining} tokens"
             retry = max(1, min(_RETRY_TOKENS, remaining // 2), remaining // _RETRY_DIVISOR)
-            return _Position(size, None, retry, size, before.saved)
+            return _Position(size, None, retry, before.saved)
         self.lost = ""
         room = remaining - self._reserved(state.region) - self.margin
         if path.tokens is None and path.size >= room:  # as many tokens as bytes is too high a bound
-            path = in_tokens(state, path, remaining) or path
-        here = _Position(size, path, room - path.size, size, before.saved)
+            path = write(state, path.symbols, remaining) or path
+        here = _Position(size, path, room - path.size, before.saved)
         self._kept[size] = here
         if len(self._kept) > _MAX_POSITIONS:
             del self._kept[next(iter(self._kept))]
@@ -225,7 +219,7 @@ class LandingControl:
         if here.path is not None and here.path.symbols:
             for _ in range(2):
                 if here.path.tokens is None:  # canonical ones may be more than its size, and so than what remains
-                    here.path = in_tokens(state, here.path, len(here.path.symbols) + 1) or here.path
+                    here.path = write(state, here.path.symbols, len(here.path.symbols) + 1) or here.path
                 if here.path.tokens and state.allows(token := int(here.path.tokens[0])):
                     return token
                 here.path = EndPath(here.path.symbols)  # other tokens of the same text may be the allowed ones
@@ -265,7 +259,7 @@ class LandingControl:
         here, cursor = self._here, self._finder.cursor(state)
         if here.path is None or cursor is None:
             return None
-        places, symbols = self._finder.places(state), state.regions.symbols(token)
+        places, symbols = self._plan.search.places, state.regions.symbols(token)
         place = places.advance(cursor.place, symbols)
         region, most = places.region(place), self.max_tokens - state.num_tokens - 1
         most -= self._reserved(region)

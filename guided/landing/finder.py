@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -13,10 +14,10 @@ from guided.landing.effort import Effort
 from guided.landing.landing import LandingSearch, canonical_tokens, write
 from guided.landing.path import EndPath, remaining_from
 from guided.state.state import GuidanceState
-from guided.tracking.places import AnswerPlace, PlaceMap
+from guided.tracking.places import AnswerPlace
 from special_tokens.errors import GuidanceError
 
-__all__ = ["Cursor", "FoundPath", "PathFinder", "in_tokens", "is_free"]
+__all__ = ["Cursor", "FoundPath", "PathFinder", "is_free"]
 
 _SYMBOLS_PER_PLACE = 25  # of a path, whose writing takes as long as one place of a search
 #: Bytes next to which a key or an item of JSON may end, and so be a repeat.
@@ -56,35 +57,27 @@ class PathFinder:
 
     def __init__(self, search: LandingSearch, classes: Classes) -> None:
         self.refusal = ""
-        self._search = search
+        self._search, self._places = search, search.places
         self._classes = Classes(classes)  # a row's own, so that it does not depend on others
-        self._matcher: ByteMatcher | None = None
-        self._place: AnswerPlace | None = None
+        self._matcher, self._place = search.matcher(), search.start
         self._num_read = 0  # tokens that both have read
 
     def copy(self) -> PathFinder:
         twin = copy(self)
         twin._classes = Classes(self._classes)
-        twin._matcher = self._matcher.copy() if self._matcher is not None else None
+        twin._matcher = self._matcher.copy()
         return twin
-
-    def places(self, state: GuidanceState) -> PlaceMap:
-        return self._search.places(state)
 
     def cursor(self, state: GuidanceState) -> Cursor | None:
         """Return the cursor at the row's position; None if the byte twin refuses the answer so far."""
-        places, size = self.places(state), state.num_tokens
-        if self._matcher is None or self._place is None:
-            self._matcher, self._place, self._num_read = self._search.matcher(), places.start(state.entry.region), 0
-        new = state.tokens[self._num_read : size]
+        new = [] if self.refusal else state.tokens[self._num_read :]
         if new:
             symbols = [symbol for token in new for symbol in state.regions.symbols(token)]
             if not state.plan.end_ids().isdisjoint(new) or not self._matcher.feed(symbols):
-                self._matcher, self.refusal = None, "the byte twin refuses the answer so far"
-                return None
-            self._place = places.advance(self._place, symbols)._replace(is_refused=False)
-            self._num_read = size
-        return Cursor(state, self._matcher, self._place)
+                self.refusal = "the byte twin refuses the answer so far"
+            self._place = self._places.advance(self._place, symbols)._replace(is_refused=False)
+            self._num_read = state.num_tokens
+        return None if self.refusal else Cursor(state, self._matcher, self._place)
 
     def after(self, cursor: Cursor, token: int, place: AnswerPlace) -> Cursor | None:
         """Return the cursor after ``token``, which leads to ``place``, on copies; None where it is refused."""
@@ -114,7 +107,7 @@ class PathFinder:
             path_after = next((path.prefixed(data) for data in fitting), None)
         if path_after is None or not path_after.symbols:
             return path_after
-        places, remaining = self.places(cursor.state), path_after.symbols
+        places, remaining = self._places, path_after.symbols
         is_longer = bool(symbols) and symbols[-1] in _NUMBER and remaining[0] in _DIGITS
         may_refuse = places.is_watched and (is_longer or not _STRUCTURE.isdisjoint(symbols))
         return None if may_refuse and places.refuses(place, remaining) else path_after
@@ -127,26 +120,24 @@ class PathFinder:
         effort: Effort,
         *,
         written: int = -1,
-        lead: tuple[int, ...] = (),
+        lead: Sequence[int] = (),
     ) -> FoundPath:
         """Return a path of at most ``most`` tokens from ``cursor``: the end of ``known_path``, or what a search finds.
 
         ``written``: the number of symbols from the beginning of ``known_path`` to the cursor, -1 if unknown.  The
         path is to begin with ``lead``.
         """
-        state, matcher, place = cursor
-        places = self.places(state)
+        (state, matcher, place), places = cursor, self._places
         if lead:
             matcher, place = matcher.copy(), places.advance(place, lead)
             if not matcher.feed(lead):
                 return FoundPath(None)
         repeated: EndPath | None = None  # taken if nothing else is found: what is not repeated may be as long
         at = remaining_from(matcher, place, places, known_path, effort, written=written)
-        if (
-            at >= 0
-            and (path := _fitting(state, known_path.from_symbol(at, state.regions), most, effort, lead)) is not None
-        ):
-            return FoundPath(path)
+        if at >= 0:
+            path = _fitting(state, known_path.from_symbol(at, state.regions), most, effort, lead)
+            if path is not None:
+                return FoundPath(path)
         tree, is_found, num_far = self._search.tree(state, matcher, place, self._classes), False, 0
         # ``num_far`` counts the searches, one for each preference, to which all that was left costs too much.
         for end in self._search.ends(tree, effort, known_path, at):
@@ -171,26 +162,16 @@ def is_free(state: GuidanceState) -> bool:
         return False
 
 
-def _fitting(
-    state: GuidanceState, path: EndPath, most: int, effort: Effort, lead: tuple[int, ...] = ()
-) -> EndPath | None:
+def _fitting(state: GuidanceState, path: EndPath, most: int, effort: Effort, lead: Sequence[int]) -> EndPath | None:
     """Return the path after ``lead`` if both have at most ``most`` tokens."""
     path = path.prefixed(lead)
     effort.spend(1 + len(path.symbols) / _SYMBOLS_PER_PLACE)
-    return path if path.size <= most else in_tokens(state, path, most)
+    return path if path.size <= most else write(state, path.symbols, most)
 
 
 def _begun(state: GuidanceState, path: EndPath | None, most: int) -> EndPath | None:
     """Return the path in tokens; None if a watcher already forbids the first one: it could not be chosen."""
     if path is None or not path.symbols:
         return path
-    path = in_tokens(state, path, most) if path.tokens is None else path
+    path = write(state, path.symbols, most) if path.tokens is None else path
     return path if path is not None and path.tokens and state.allows(int(path.tokens[0])) else None
-
-
-def in_tokens(state: GuidanceState, path: EndPath, most: int) -> EndPath | None:
-    """Return the path in tokens; None if it has more than ``most`` of them or the masks refuse them."""
-    tokens = write(state, path.symbols, most)
-    if tokens is None or len(tokens) > most:
-        return None
-    return EndPath(path.symbols, tokens)

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from grammars.plan.plan import Plan
+from grammars.text_grammars.lark.graph import reach
 from grammars.values.json_pointer import unescaped
-from guided.landing.known_texts import grammars_in, objects_in, patterns_in, schemas_of
+from guided.landing.known_texts import grammars_in, listed, mapping, objects_in, patterns_in, schemas_of
 
 __all__ = ["Growth", "growth_bound"]
 
@@ -98,8 +99,8 @@ def _has_no_bound(schema: Any) -> bool:
     text may come, where items must be contained, and in keys that must match several patterns at once.
     """
     nodes = list(objects_in(schema))
-    patterns = (key for node in nodes for key in (node.get("pattern"), *_mapping(node, "patternProperties")))
-    if any("contains" in node or "propertyNames" in _mapping(node, "not") or _chooses_twice(node) for node in nodes):
+    patterns = (key for node in nodes for key in (node.get("pattern"), *mapping(node, "patternProperties")))
+    if any("contains" in node or "propertyNames" in mapping(node, "not") or _chooses_twice(node) for node in nodes):
         return True
     for pattern in patterns:  # without an anchor, any text may come before one, or before an alternative of it
         if isinstance(pattern, str) and (pattern[:1] != "^" or "|" in pattern or _goes_on(pattern)):
@@ -109,16 +110,7 @@ def _has_no_bound(schema: Any) -> bool:
         return False
     document = _Schema(schema)
     after = {name: set(_references(objects_in(document.target(name)))) for name in names}
-    for name in names:
-        seen: set[str] = set()
-        todo = [name]
-        while todo:
-            new = after[todo.pop()] - seen
-            seen |= new
-            todo += new
-        if name in seen:
-            return True
-    return False
+    return any(name in reach(after[name], after.__getitem__) for name in names)
 
 
 def _goes_on(pattern: str) -> bool:
@@ -134,15 +126,15 @@ def _references(nodes: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def _decides_late(node: Mapping[str, Any]) -> bool:
     """Whether a value may be one of several, or must be several at once, of which the first byte tells nothing."""
-    if "if" in node or "not" in node or len(_listed(node, "allOf")) > 1:
+    if "if" in node or "not" in node or len(listed(node, "allOf")) > 1:
         return True
-    branches = [branch for key in _BRANCHES for branch in _listed(node, key) if isinstance(branch, Mapping)]
+    branches = [branch for key in _BRANCHES for branch in listed(node, key) if isinstance(branch, Mapping)]
     return sum(not ({"const", "enum"} & branch.keys() or branch.get("type") in _SCALARS) for branch in branches) > 1
 
 
 def _chooses_twice(node: Mapping[str, Any]) -> bool:
     """Whether one token may make several choices of a value at once, so that what they ask for adds up."""
-    parts = [node, *(part for part in _listed(node, "allOf") if isinstance(part, Mapping))]
+    parts = [node, *(part for part in listed(node, "allOf") if isinstance(part, Mapping))]
     return sum(key in part for part in parts for key in ("if", *_BRANCHES, *_DEPENDENT)) > 1
 
 
@@ -154,7 +146,7 @@ class _Schema:
         self._least_by_id: dict[int, int] = {}
         self._named: defaultdict[str, list[Any]] = defaultdict(list)
         for node in objects_in(schema):
-            for name, member in _mapping(node, "properties").items():
+            for name, member in mapping(node, "properties").items():
                 self._named[name].append(member)
 
     def longest(self, *, everywhere: bool = False) -> int:
@@ -169,9 +161,9 @@ class _Schema:
             node = todo.pop()
             if isinstance(node, Mapping) and id(node) not in needed and not any(key in node for key in _DEPENDENT):
                 needed.add(id(node))
-                members, names = _mapping(node, "properties"), _listed(node, "required")
-                todo += [*_listed(node, "allOf"), *(members[name] for name in names if name in members)]
-        texts = [_size(value) for node in nodes for value in _listed(node, "enum")]
+                members, names = mapping(node, "properties"), listed(node, "required")
+                todo += [*listed(node, "allOf"), *(members[name] for name in names if name in members)]
+        texts = [_size(value) for node in nodes for value in listed(node, "enum")]
         texts += [_size(name) + 4 for name in self._named]
         keys = [self._key(node) for node in nodes]
         values = [self._scalar(node) if id(node) in needed else self.least(node) for node in nodes]
@@ -193,11 +185,11 @@ class _Schema:
         if isinstance(node.get("enum"), Sequence):
             return min(map(_size, node["enum"]), default=1)
         size = self._scalar(node) + self._object(node) + self._array(node)
-        parts = [*_listed(node, "allOf"), *map(node.get, _CONDITIONS), *_mapping(node, "dependentSchemas").values()]
+        parts = [*listed(node, "allOf"), *map(node.get, _CONDITIONS), *mapping(node, "dependentSchemas").values()]
         if isinstance(node.get("$ref"), str):
             parts.append(self.target(node["$ref"]))
         size += sum(map(self.least, parts))
-        return size + sum(max(map(self.least, _listed(node, key)), default=0) for key in _BRANCHES)
+        return size + sum(max(map(self.least, listed(node, key)), default=0) for key in _BRANCHES)
 
     def _scalar(self, node: Mapping[str, Any]) -> int:
         """Return what the keywords of texts and numbers alone may ask for."""
@@ -205,23 +197,23 @@ class _Schema:
         return size + _FORMAT * ("format" in node) + sum(len(str(node[key])) for key in _LIMITS if key in node)
 
     def _object(self, node: Mapping[str, Any]) -> int:
-        members, names = _mapping(node, "properties"), dict.fromkeys(_needed(node))
+        members, names = mapping(node, "properties"), dict.fromkeys(_needed(node))
         size = 0
         for name in names:
             values = [members[name]] if name in members else self._named.get(name, ())
             size += _size(name) + 4 + max(map(self.least, values), default=1)
         others = [node.get(key) for key in ("additionalProperties", "unevaluatedProperties")]
-        others += [*_mapping(node, "patternProperties").values(), *members.values()]
+        others += [*mapping(node, "patternProperties").values(), *members.values()]
         more = _FRAME + self._key(node) + max(map(self.least, others))
         return size + max(0, _number(node, "minProperties") - len(names)) * more
 
     def _key(self, node: Mapping[str, Any]) -> int:
         """Return the size of a key that the schema does not list."""
-        size = max((_of_pattern(pattern) for pattern in _mapping(node, "patternProperties")), default=0)
+        size = max((_of_pattern(pattern) for pattern in mapping(node, "patternProperties")), default=0)
         return max(size, self.least(node["propertyNames"])) if "propertyNames" in node else size
 
     def _array(self, node: Mapping[str, Any]) -> int:
-        count, first = _number(node, "minItems"), [*_listed(node, "prefixItems"), *_listed(node, "items")]
+        count, first = _number(node, "minItems"), [*listed(node, "prefixItems"), *listed(node, "items")]
         size = sum(2 + self.least(item) for item in first[:count])
         return size + max(0, count - len(first)) * (2 + self.least(node.get("items")))
 
@@ -236,22 +228,12 @@ class _Schema:
         return value
 
 
-def _mapping(node: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = node.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
 def _needed(node: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names that an object must have, or may have to have."""
     for key in ("required", "dependentRequired", "dependencies"):
         value = node.get(key)
         for names in value.values() if isinstance(value, Mapping) else (value,):
             yield from (name for name in names if isinstance(name, str)) if isinstance(names, list | tuple) else ()
-
-
-def _listed(node: Mapping[str, Any], key: str) -> Sequence[Any]:
-    value = node.get(key)
-    return value if isinstance(value, list | tuple) else ()
 
 
 def _number(node: Mapping[str, Any], key: str) -> int:

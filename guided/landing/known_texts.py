@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -26,6 +26,8 @@ __all__ = [
     "closing_texts",
     "exit_ids",
     "grammars_in",
+    "listed",
+    "mapping",
     "member_names",
     "objects_in",
     "patterns_in",
@@ -61,15 +63,12 @@ def closing_texts(plan: Plan) -> tuple[bytes, ...]:
 def value_ends(plan: Plan, markers: Markers) -> tuple[tuple[int, ...], ...]:
     """Return the symbols that end strings, in arguments and tags, of which the plan does not show where they begin."""
     form = plan.format.tool_calls
-    ends = [end for node in _tag_nodes(plan) for end in _listed(node.get("end")) if isinstance(end, str)]
+    found = (node.get("end") for node in _tag_nodes(plan))
+    ends = [end for some in found for end in (some if isinstance(some, list) else [some]) if isinstance(end, str)]
     if form is not None and plan.tools:
         tool_syntax = syntax(form.syntax)
         ends += tool_syntax.text_ends(form, plan.tools) if isinstance(tool_syntax, ParameterList) else ('"',)
     return tuple(symbols_of(markers.pieces(end)) for end in [*dict.fromkeys(filter(None, ends))][:_MAX_TEXTS])
-
-
-def _listed(value: Any) -> Iterable[Any]:
-    return value if isinstance(value, list) else (value,)
 
 
 def _tag_nodes(plan: Plan) -> Iterator[Any]:
@@ -200,9 +199,7 @@ def schemas_of(plan: Plan) -> Iterator[Any]:
 def _contained(schema: Any) -> Iterator[str]:
     """The constant strings that arrays anywhere in a schema must contain."""
     for node in objects_in([node["contains"] for node in objects_in(schema) if "contains" in node]):
-        listed = node.get("enum")
-        some = (node.get("const"), *(listed if isinstance(listed, list | tuple) else ()))
-        yield from (value for value in some if isinstance(value, str))
+        yield from (value for value in (node.get("const"), *listed(node, "enum")) if isinstance(value, str))
 
 
 def _patterns(schema: Any) -> Iterator[tuple[str, ...]]:
@@ -210,20 +207,15 @@ def _patterns(schema: Any) -> Iterator[tuple[str, ...]]:
     for node in objects_in(schema):
         if isinstance(name := node.get("format"), str) and name in FORMATS:
             yield (f"^(?:{FORMATS[name].pattern})$",)
-        keys = node.get("patternProperties")
-        some = (node.get("pattern"), *(keys if isinstance(keys, Mapping) else ()))
+        some = (node.get("pattern"), *mapping(node, "patternProperties"))
         yield from ((pattern,) for pattern in some if isinstance(pattern, str))
-        parts = [node, *(part for part in _listed(node.get("allOf")) if isinstance(part, Mapping))]
+        parts = [node, *(part for part in listed(node, "allOf") if isinstance(part, Mapping))]
         joint = [part["pattern"] for part in parts if isinstance(part.get("pattern"), str)]
         if len(joint) > 1:
             sizes = (part.get("minLength") for part in parts)
             least = max((size for size in sizes if isinstance(size, int)), default=0)
             yield (*joint, f"^[^]{{{least},}}$")
-        named = (
-            [part["propertyNames"] for part in objects_in(node["allOf"]) if "propertyNames" in part]
-            if "allOf" in node
-            else []
-        )
+        named = [part["propertyNames"] for part in objects_in(node.get("allOf")) if "propertyNames" in part]
         keys = [part["pattern"] for part in objects_in(named) if isinstance(part.get("pattern"), str)]
         if len(keys) > 1:
             yield tuple(keys)  # one key may have to match them all
@@ -233,11 +225,22 @@ def _names(schema: Any) -> Iterator[tuple[str, bool]]:
     """The names that objects anywhere in a schema list or require, and constants."""
     for node in objects_in(schema):
         for key in ("properties", "required"):
-            listed = node.get(key)
-            if isinstance(listed, Mapping | list | tuple):
-                yield from ((name, key == "required") for name in listed if isinstance(name, str))
+            names = node.get(key)
+            if isinstance(names, Mapping | list | tuple):
+                yield from ((name, key == "required") for name in names if isinstance(name, str))
         if isinstance(node.get("const"), str):
             yield node["const"], False  # it may be a name
+
+
+def mapping(node: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the object under a key of a schema, empty where there is none; `listed` returns the array."""
+    value = node.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def listed(node: Mapping[str, Any], key: str) -> Sequence[Any]:
+    value = node.get(key)
+    return value if isinstance(value, list | tuple) else ()
 
 
 def objects_in(value: Any) -> Iterator[Any]:

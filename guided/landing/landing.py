@@ -7,8 +7,9 @@ state and leaves it as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
+from math import inf
 from typing import NamedTuple
 
 from grammars.limits.deadline import time_limits
@@ -24,6 +25,7 @@ from guided.landing.path import NOTHING, EndPath, remaining_from
 from guided.landing.search import SearchResult, SearchTree, search
 from guided.state.state import GuidanceState
 from guided.tracking.places import AnswerPlace, PlaceMap
+from guided.tracking.regions import RegionMap
 from special_tokens.errors import GuidanceError, LimitExceeded, TokenRefused
 
 __all__ = ["Landing", "LandingSearch", "canonical_tokens", "write"]
@@ -45,9 +47,8 @@ _MAX_CACHED_TEXTS = 4_096
 class Landing(NamedTuple):
     """Tokens that end an answer, its end token included; None with a ``reason`` where no end was found."""
 
-    tokens: tuple[int, ...] | None
+    tokens: Sequence[int] | None
     reason: str = ""
-    expansions: int = 0
 
 
 class LandingSearch:
@@ -58,11 +59,15 @@ class LandingSearch:
 
     def __init__(self, plan: Plan, engine: Engine, *, entry: str = "fresh") -> None:
         self._engine = engine
-        self._begin = engine.derived(ByteTwin).matcher(plan, plan.entry(entry).name)
-        self._places: PlaceMap | None = None
-        self._plan = plan
-        self._markers = Markers(engine.tokens)
-        self._candidates = Candidates(plan, self._markers)
+        begin = plan.entry(entry)
+        self._begin = engine.derived(ByteTwin).matcher(plan, begin.name)
+        self._known_path = EndPath(response_text(plan))  # of which a part may end the answer
+        markers = Markers(engine.tokens)
+        regions = RegionMap.of(plan, engine.tokens.marker_ids, engine.token_bytes)
+        #: the places of the plan's answers, and the first of them
+        self.places = PlaceMap(plan, markers, regions)
+        self.start = self.places.start(begin.region)
+        self._candidates = Candidates(plan, markers)
 
     def shortest_end(
         self, state: GuidanceState, *, effort: Effort | None = None, classes: Classes | None = None
@@ -76,23 +81,21 @@ class LandingSearch:
             matcher, place = self.follow(state)
         except GuidanceError as error:
             return Landing(None, str(error))
-        known_path, places = self._known_path, self.places(state)
+        known_path, reason = self._known_path, ""
         tree = self.tree(state, matcher, place, Classes() if classes is None else classes)
-        best, best_rank, reason, tried = None, (True, 0, 0), "", 0
-        at = remaining_from(matcher, place, places, known_path, effort)
+        found: dict[tuple[bool, int, int], EndPath] = {}
+        at = remaining_from(matcher, place, self.places, known_path, effort)
         if at >= 0:
             effort = effort.part(_PLACES_BESIDES)
         known = [SearchResult(tuple(known_path.symbols[at:]))] if at >= 0 else []
         for end in chain(known, self.ends(tree, effort, known_path, at, extra=_PLACES_BESIDES)):
-            tokens = None if end.symbols is None else write(state, end.symbols)
-            if end.symbols is None or tokens is None:
+            path = None if end.symbols is None else write(state, end.symbols)
+            if path is None:
                 reason = reason or end.reason or "the masks refuse the text that was found"
-                tried += end.expansions if end.symbols is None else 0
-                continue
-            rank = (places.refuses(place, end.symbols), len(tokens), len(end.symbols))
-            if best is None or rank < best_rank:
-                best, best_rank = tokens, rank
-        return Landing(best, "" if best is not None else reason, tried)
+            else:
+                rank = (self.places.refuses(place, path.symbols), path.size, len(path.symbols))
+                found.setdefault(rank, path)
+        return Landing(found[min(found)].tokens) if found else Landing(None, reason)
 
     def tree(self, state: GuidanceState, matcher: ByteMatcher, place: AnswerPlace, classes: Classes) -> SearchTree:
         """Return the places of all searches from that of ``state``, ``matcher`` and ``place``.
@@ -102,7 +105,7 @@ class LandingSearch:
         last = [symbol for token in state.tokens[-_LAST_TOKENS:] for symbol in state.regions.symbols(token)]
         num_since = next((len(last) - i for i, symbol in enumerate(reversed(last)) if symbol >= 256), 0)
         written = bytes(last[num_since:])
-        return SearchTree(matcher, place, self.places(state), self._candidates, classes, written, self._num_tokens)
+        return SearchTree(matcher, place, self.places, self._candidates, classes, written, self._num_tokens)
 
     def _num_tokens(self, symbols: Sequence[int]) -> int:
         """Return the number of canonical tokens of symbols."""
@@ -119,43 +122,32 @@ class LandingSearch:
         before, used = effort.left, 0.0
         for i, preference in enumerate(_PREFERENCES):
             least = effort.left - used - (extra or _EXTRA_PLACES) if i else before / 2 * (extra > 0)
-            yield from search(tree, preference, effort, known_path, too_long, least=least)
+            yield from search(tree, preference, effort, known_path, too_long, least)
             used = used if i else before - effort.left
-
-    @cached_property
-    def _known_path(self) -> EndPath:
-        """A text of the response, of which a part may end the answer."""
-        return EndPath(response_text(self._plan))
 
     def matcher(self) -> ByteMatcher:
         """Return the twin's matcher at the beginning of the answer."""
         return self._begin.copy()
 
-    def places(self, state: GuidanceState) -> PlaceMap:
-        """Return the places of the plan; ``state`` is any under it."""
-        if self._places is None:
-            self._places = PlaceMap(self._plan, self._markers, state.regions)
-        return self._places
-
     def follow(self, state: GuidanceState) -> tuple[ByteMatcher, AnswerPlace]:
         """Return the twin's matcher and the place after the state's tokens."""
-        places, matcher = self.places(state), self.matcher()
+        matcher = self.matcher()
         symbols = [symbol for token in state.tokens for symbol in state.regions.symbols(token)]
         if not matcher.feed(symbols):
             raise LimitExceeded("the byte twin refuses the answer so far", place=f"token {state.num_tokens}")
-        return matcher, places.advance(places.start(state.entry.region), symbols)._replace(is_refused=False)
+        return matcher, self.places.advance(self.start, symbols)._replace(is_refused=False)
 
 
-def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None) -> tuple[int, ...] | None:
-    """Return the tokens that write ``symbols`` and an end after ``state``; None if the masks allow none that do.
+def write(state: GuidanceState, symbols: Sequence[int], most: float = inf) -> EndPath | None:
+    """Return ``symbols`` and the tokens that write them and an end after ``state``, ``most`` of them at most.
 
-    Canonical tokens are taken where the masks allow them, else the longest allowed one; None also if the canonical ones
-    are more than ``most``.  Watchers are not asked: a search goes where they forbid nothing if it finds such an end.
-    The state stays as it is.
+    None if the masks allow none that do.  Canonical tokens are taken where the masks allow them, else the longest
+    allowed one.  Watchers are not asked: a search goes where they forbid nothing if it finds such an end.  The state
+    stays as it is.
     """
     engine, unwritten = state.engine, tuple(symbols)
     planned = canonical_tokens(engine, unwritten)
-    if most is not None and len(planned) >= most + (not state.plan.end_ids()):
+    if len(planned) >= most + (not state.plan.end_ids()):
         return None
     twin = state.fork(is_watched=False)
     done: list[int] = []
@@ -167,31 +159,26 @@ def write(state: GuidanceState, symbols: Sequence[int], most: int | None = None)
             else:
                 planned = planned or canonical_tokens(engine, unwritten)
                 token = planned.pop(0)
-            written = state.regions.symbols(token)
-            if not _commits(twin, token):
+            try:
+                twin.commit([token])
+            except TokenRefused:  # by the grammar
                 fitting = [i for i in engine.tokens_within(_text(unwritten)) if twin.allows(i)]
                 token, planned = max(fitting, key=lambda i: len(engine.token_bytes(i)), default=token), []
-                written = state.regions.symbols(token)
                 twin.commit([token])
+            written = state.regions.symbols(token)
             if unwritten[: len(written)] != written or not written:
                 return None
             unwritten = unwritten[len(written) :]
             done.append(token)
             if twin.is_stopped:
-                return tuple(done) if not unwritten else None
-        end = twin.end_id()
-        return None if end is None else (*done, end)
+                break
+        else:
+            if (end := twin.end_id()) is None:
+                return None
+            done.append(end)
     except GuidanceError:
         return None
-
-
-def _commits(state: GuidanceState, token: int) -> bool:
-    """Whether a token was committed; the grammar may refuse it."""
-    try:
-        state.commit([token])
-    except TokenRefused:
-        return False
-    return True
+    return EndPath(symbols, tuple(done)) if not unwritten and len(done) <= most else None
 
 
 def canonical_tokens(engine: Engine, symbols: Sequence[int]) -> list[int]:

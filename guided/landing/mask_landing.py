@@ -42,18 +42,12 @@ _UNSURE = 16
 _QUOTE = 0x22
 
 
-class _Text(NamedTuple):
-    """A position in a text, as two sets of tokens."""
-
-    staying: Words  #: tokens that do not end the text
-    quiet: Words | None  #: tokens after which the knowledge of the position is still true
-
-
 class _Near(NamedTuple):
     """The knowledge of a position, which stays true as long as all further tokens are quiet."""
 
     need: int | None  #: tokens from here to the end; None where the answer may be cut
-    text: _Text | None
+    staying: Words  #: tokens that do not end the text, none outside of text
+    quiet: Words | None  #: tokens after which the knowledge is still true; None if each may change it
     known: Words  #: the tokens of the mask and those that stay in the text; of others nothing is known
     ways: list[tuple[int, list[int]]]  #: tokens needed to the end after each of some: tried, or like a tried one
     reserve: int  #: tokens that must be left, besides ``need``, after a token that stays in the text
@@ -62,16 +56,15 @@ class _Near(NamedTuple):
 class MaskLanding(LandingControl):
     """The control of one row whose masks are `narrowed`."""
 
-    def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions | None = None) -> None:
+    def __init__(self, plan_path: PlanPath, max_tokens: int, options: LandingOptions) -> None:
         if not plan_path.growth.is_sure:
             plan_path = plan_path._replace(growth=Growth(_UNSURE))
-        self.num_capped = 0  #: steps whose work ended before all tokens that may be tried were
-        self._near: _Near | None = None
-        self._num_quiet = 0  # tokens known to be quiet or before `_near`
         super().__init__(plan_path, max_tokens, options)
 
     def restart(self) -> None:
-        self._near, self.num_capped = None, 0
+        self.num_capped = 0  #: steps whose work ended before all tokens that may be tried were
+        self._near: _Near | None = None
+        self._num_quiet = 0  # tokens known to be quiet or before `_near`
         super().restart()
 
     def rolled_back(self, size: int) -> None:
@@ -94,38 +87,29 @@ class MaskLanding(LandingControl):
         if mask.forced is not None or state.is_stopped:
             return mask
         near = self._near
-        if near is not None and self._is_quiet(state, near) and not (mask.words & ~near.known).any():
-            narrowed = self._masked(state, mask, near)
+        quiet, new = near.quiet if near is not None else None, state.tokens[self._num_quiet :]
+        self._num_quiet = state.num_tokens
+        if near is not None and quiet is not None and all(is_allowed(quiet, token) for token in new):
+            narrowed = None if (mask.words & ~near.known).any() else self._masked(state, mask, near)
             if narrowed is not None:
                 return narrowed
         self._near = None
-        if not self.is_near(state):
+        cursor = self._finder.cursor(state) if self.is_near(state) else None
+        if cursor is None:
             return mask
-        near = self._looked(state, mask)
-        if near.text is not None and near.text.quiet is not None:
-            self._near, self._num_quiet = near, state.num_tokens
+        self._near = near = self._looked(state, mask, cursor)
         return self._masked(state, mask, near, is_last=True) or mask
 
-    def _is_quiet(self, state: GuidanceState, near: _Near) -> bool:
-        new = state.tokens[self._num_quiet :]
-        quiet = near.text.quiet if near.text is not None else None
-        if quiet is None or not all(is_allowed(quiet, token) for token in new):
-            return False
-        self._num_quiet = state.num_tokens
-        return True
-
-    def _looked(self, state: GuidanceState, mask: TokenMask) -> _Near:
+    def _looked(self, state: GuidanceState, mask: TokenMask, cursor: Cursor) -> _Near:
         """Return what trying tokens at the state's position shows; of those that do the same the shortest is tried."""
         nearest, effort = self.next_token(state), self.step_effort()
-        path, cursor = self._here.path, self._finder.cursor(state)
-        if path is None or cursor is None:
-            return _Near(None, None, mask.words, [], 0)
-        text, texts, scan = self._text(state, cursor, path), state.engine.derived(_TokenTexts), cursor.place.scan
-        leaving = mask.words if text is None else mask.words & ~text.staying
-        known = mask.words if text is None else mask.words | text.staying
+        path, texts, scan = self._here.path, state.engine.derived(_TokenTexts), cursor.place.scan
+        assert path is not None  # as `is_near` says
+        staying, quiet = self._text(state, cursor, path)
         in_string = scan is not None and scan.mode is Mode.STRING
-        is_json = scan is not None and in_string is (text is not None)
-        groups = list(islice(texts.alike(leaving, in_string=in_string, is_json=is_json), _TRIED + 1))
+        is_json = scan is not None and in_string == staying.any()
+        alike = texts.alike(mask.words & ~staying, in_string=in_string, is_json=is_json)
+        groups = list(islice(alike, _TRIED + 1))
         trial_places, futile_places = (_TRIAL_PLACES, _FUTILE_PLACES) if len(groups) > _FEW else (effort.left,) * 2
         ways = [] if nearest is None else [(max(0, path.size - 1), [nearest])]
         others: list[list[int]] = []
@@ -148,56 +132,55 @@ class MaskLanding(LandingControl):
                     ways.append((need + _REST, group[1:]))
             else:
                 futile += left - effort.left
-        return _Near(None if is_free(state) else path.size, text, known, ways, self._reserved(state.region))
+        least, known = None if is_free(state) else path.size, mask.words | staying
+        return _Near(least, staying, quiet, known, ways, self._reserved(state.region))
 
     def _opens_text(self, cursor: Cursor, symbols: Sequence[int]) -> bool:
         """Whether ``symbols`` lead into a string in which any text may be written."""
         symbols = symbols[: symbols.index(_QUOTE) + 1] if _QUOTE in symbols else symbols  # which may close it as well
-        scan, matcher = self._finder.places(cursor.state).advance(cursor.place, symbols).scan, cursor.matcher.copy()
+        scan, matcher = self._plan.search.places.advance(cursor.place, symbols).scan, cursor.matcher.copy()
         if scan is None or scan.mode is not Mode.STRING or not matcher.feed(symbols):
             return False
         return matcher.mask().byte_bits.bit_count() > FREE_TEXT
 
     def _masked(self, state: GuidanceState, mask: TokenMask, near: _Near, *, is_last: bool = False) -> TokenMask | None:
         """Return the narrowed mask; None where too little is known."""
-        words, room = mask.words, self.max_tokens - state.num_tokens - 1
-        kept = np.zeros_like(words)
+        room = self.max_tokens - state.num_tokens - 1
         may_stay = near.need is None or near.need + _REST + near.reserve <= room
-        if near.text is not None and may_stay:
-            kept |= near.text.staying
-        elif not is_last:
+        if not (may_stay or is_last):
             return None  # nearly at the end of the text: the way on is looked for once more
         fitting = [token for need, tokens in near.ways if need <= room for token in tokens]
-        kept = (kept | from_ids(fitting, state.engine.vocab_size)) & words
+        kept = from_ids(fitting, state.engine.vocab_size)
+        kept = (kept | near.staying if may_stay else kept) & mask.words
         if not kept.any():
             return None
         only = only_id(kept)
-        if only is not None or not (near.text is None or may_stay):
+        if only is not None or (near.staying.any() and not may_stay):
             self.note(state, None)
         ends = tuple(allowed_of(kept, mask.end_ids))
         return TokenMask(kept, only, ends, mask.taken, mask.is_repaired, bool(ends))
 
-    def _text(self, state: GuidanceState, cursor: Cursor, path: EndPath) -> _Text | None:
-        """Return the text at a position; None where the grammar does not allow any text."""
-        place, texts = cursor.place, state.engine.derived(_TokenTexts)
+    def _text(self, state: GuidanceState, cursor: Cursor, path: EndPath) -> tuple[Words, Words | None]:
+        """Return the tokens `_Near.staying` and `_Near.quiet` of a position."""
+        place, texts, places = cursor.place, state.engine.derived(_TokenTexts), self._plan.search.places
+        nothing = np.zeros_like(texts.ordinary)
         if cursor.matcher.mask().byte_bits.bit_count() <= FREE_TEXT:
-            return None
-        places = self._finder.places(state)
+            return nothing, None
         if place.scan is not None:
             in_key = place.scan.mode is Mode.IN_KEY and path.symbols[0] == _QUOTE  # what a key of its own asks for fits
             if place.scan.mode is not Mode.STRING and not in_key:
-                return None
+                return nothing, None
             staying = texts.without((_QUOTE,))
-            return _Text(staying, None if places.has_unique or in_key else staying)
+            return staying, None if places.has_unique or in_key else staying
         exits = {symbol for symbol in state.regions.next_of_exits(place.position) if symbol < FIRST_MARKER}
         if state.region not in (RegionName.CONTENT, RegionName.REASONING):
             exits |= set(path.symbols[:1]) & set(range(FIRST_MARKER))
-            return _Text(texts.without(exits), None)
+            return texts.without(exits), None
         quiet = texts.without(exits)
         regions, leading = state.regions, allowed_ids(texts.ordinary & ~quiet)
         leaving = [token for token in leading if regions.follow(place.position, token).exits]
         staying = texts.ordinary & ~from_ids(leaving, state.engine.vocab_size)
-        return _Text(staying, None if regions.matched(place.position) else quiet)
+        return staying, None if regions.matched(place.position) else quiet
 
 
 class _TokenTexts:

@@ -95,11 +95,10 @@ def token_limit(plan: RowPlan, max_tokens: int | None, prompt_tokens: int, conte
         hint = "tools and response format are described in it; in Python describe=False leaves them out"
         raise ContextExceeded(f"the prompt fills the context of {context} tokens", place="messages",
                               expected="a shorter prompt", hint=hint if is_described else "")  # fmt: skip
-    room = None if context is None else context - prompt_tokens
-    if max_tokens is None:
-        return room if room is not None else _WITHOUT_CONTEXT
-    max_tokens = checked_max_tokens(max_tokens)
-    return max_tokens if room is None else min(max_tokens, room)
+    limits = [] if context is None else [context - prompt_tokens]
+    if max_tokens is not None:
+        limits.append(checked_max_tokens(max_tokens))
+    return min(limits, default=_WITHOUT_CONTEXT)
 
 
 def with_limit_notes(row: RowPlan, asked: int | None, limit: int) -> RowPlan:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from grammars.values.persistent_set import Mode
 from guided.landing.byte_classes import FREE_TEXT
@@ -21,6 +24,7 @@ _COLON = 0x3A
 _FIRST_SYMBOLS = 40
 
 
+@dataclass(eq=False)
 class EndPath:
     """``symbols`` end an answer.  ``tokens`` write the symbols and the end token; None until they are known.
 
@@ -28,22 +32,15 @@ class EndPath:
     symbols plus 1, or a given smaller number that counts each of the first ``num_single`` symbols as a token.
     """
 
-    __slots__ = ("_ids", "_positions", "num_single", "size", "symbols", "tokens")
+    symbols: Sequence[int]
+    tokens: Sequence[int] | None = None
+    size: int = -1
+    num_single: int = 0
+    _ids: list[int] | None = field(default=None, init=False)
 
-    def __init__(
-        self,
-        symbols: Sequence[int],
-        tokens: Sequence[int] | None = None,
-        *,
-        size: int | None = None,
-        num_single: int = 0,
-    ) -> None:
-        self.symbols = symbols
-        self.tokens = tokens
-        self.num_single = num_single
-        self.size = len(tokens) if tokens is not None else len(symbols) + 1 if size is None else size
-        self._ids: list[int] | None = None
-        self._positions: dict[int, list[int]] | None = None
+    def __post_init__(self) -> None:
+        if self.size < 0:
+            self.size = len(self.symbols) + 1 if self.tokens is None else len(self.tokens)
 
     def ids(self, matcher: ByteMatcher) -> list[int]:
         """Return the symbols as ids of ``matcher``, any of the answer's."""
@@ -51,22 +48,21 @@ class EndPath:
             self._ids = matcher.to_ids(self.symbols)
         return self._ids
 
-    @property
-    def positions(self) -> dict[int, list[int]]:
+    @cached_property
+    def positions(self) -> Mapping[int, Sequence[int]]:
         """The indexes of each symbol, ascending."""
-        if self._positions is None:
-            self._positions = {}
-            for at, symbol in enumerate(self.symbols):
-                self._positions.setdefault(symbol, []).append(at)
-        return self._positions
+        positions = defaultdict[int, list[int]](list)
+        for at, symbol in enumerate(self.symbols):
+            positions[symbol].append(at)
+        return positions
 
     def after(self, token: int, symbols: Sequence[int]) -> EndPath | None:
         """Return what remains of the path after ``token``; None if ``token`` is not the next one on it."""
         tokens, size = self.tokens, len(symbols)
         if tokens is None:
-            is_next, tokens = bool(symbols) and tuple(self.symbols[:size]) == tuple(symbols), None
+            is_next = bool(symbols) and tuple(self.symbols[:size]) == tuple(symbols)
         else:
-            is_next, tokens = bool(tokens) and tokens[0] == token, tokens[1:]
+            is_next, tokens = tuple(tokens[:1]) == (token,), tokens[1:]
         return EndPath(self.symbols[size:], tokens) if is_next else None
 
     def from_symbol(self, at: int, regions: RegionMap) -> EndPath:
@@ -78,7 +74,7 @@ class EndPath:
             return EndPath(())
         if self.tokens is None:
             is_single = at <= self.num_single
-            return EndPath(symbols, size=self.size - at if is_single else None, num_single=self.num_single - at)
+            return EndPath(symbols, size=self.size - at if is_single else -1, num_single=self.num_single - at)
         num = written = 0
         while written < at:
             written += len(regions.symbols(self.tokens[num]))
@@ -130,7 +126,7 @@ def remaining_from(
         if effort.left < kept:
             break
         effort.spend(_CHECK_COST)
-        if len(ids) - at > _FIRST_SYMBOLS and not matcher.accepts_ids(ids[at : at + _FIRST_SYMBOLS]):
+        if len(ids) - at > _FIRST_SYMBOLS and not matcher.accepts(path.symbols[at : at + _FIRST_SYMBOLS]):
             continue
         effort.spend((len(ids) - at) / _SYMBOLS_PER_PLACE)
         if matcher.ends_after(ids[at:]):

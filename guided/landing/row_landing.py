@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -31,6 +30,8 @@ __all__ = ["row_landing", "shortest_output"]
 _MAX_CACHED_PLANS = 64
 #: Places of a search: more than a step of a loop may take, since an answer of hundreds of members has as many places.
 _MAX_PLACES = 16_000
+#: What begins a string, and what begins a number.
+_FIRST_BYTES = frozenset(b'"-0123456789')
 
 
 class _Start(NamedTuple):
@@ -40,41 +41,35 @@ class _Start(NamedTuple):
     reason: str = ""
 
 
-class _Starts:
+def _starts(_: Engine) -> BoundedCache[_Start]:
     """The starts of one engine's plans; none depends on other requests."""
+    return BoundedCache(_MAX_CACHED_PLANS)
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._kept: BoundedCache[_Start] = BoundedCache(_MAX_CACHED_PLANS)
 
-    def of(self, plan: Plan, entry: str) -> _Start:
-        plan = replace(plan, notes=(), max_tokens=None)  # which differ from call to call, and matter to no search
-        start = self._kept.get((plan, entry))
-        if start is None:
-            try:
-                start = _start(plan, self._engine, entry)
-            except GuidanceError as error:
-                start = _Start(None, str(error))
-            self._kept.put((plan, entry), start)
-        return start
+def _kept_start(plan: Plan, engine: Engine, entry: str) -> _Start:
+    plan = replace(plan, notes=(), max_tokens=None)  # which differ from call to call, and matter to no search
+    starts = engine.derived(_starts)
+    start = starts.get((plan, entry))
+    if start is None:
+        try:
+            start = _start(plan, engine, entry)
+        except GuidanceError as error:
+            start = _Start(None, str(error))
+        starts.put((plan, entry), start)
+    return start
 
 
 def _start(plan: Plan, engine: Engine, entry: str) -> _Start:
     """Return the shortest answer as a path, and what is worked out once from it."""
     search, state = LandingSearch(plan, engine, entry=entry), GuidanceState(plan, engine, entry=entry)
     classes, effort = Classes(), Effort(time_limits().landing_cpu_s, _MAX_PLACES)
-    tokens, reason, _ = search.shortest_end(state, effort=effort, classes=classes)
+    tokens, reason = search.shortest_end(state, effort=effort, classes=classes)
     if tokens is None:
         return _Start(None, reason)
     symbols = tuple(symbol for token in tokens[:-1] for symbol in state.regions.symbols(token))
-    places, values = search.places(state), [0, 0]
-    place = places.start(state.entry.region)
+    places, place, values = search.places, search.start, [0, 0]
     for symbol in symbols:
-        if (
-            place.scan is not None
-            and place.scan.mode is Mode.VALUE
-            and (symbol == 0x22 or chr(symbol) in "-0123456789")
-        ):
+        if place.scan is not None and place.scan.mode is Mode.VALUE and symbol in _FIRST_BYTES:
             values[symbol != 0x22] += 1
         place = places.advance(place, (symbol,))
     values[0] += places.region(place) is RegionName.CONTENT  # text after reasoning counts as a string
@@ -101,27 +96,21 @@ def row_landing(
     options, must_fit = budget or Budgeting()
     if not isinstance(plan, Plan) or (options is None and not must_fit):
         return RowLanding()
-    start = engine.derived(_Starts).of(plan, begin.entry)
-    path = start.path.path if start.path is not None else None
-    note = start.reason
-    if path is not None and path.size > max_tokens:
-        note = f"{max_tokens} tokens cannot hold the shortest answer found, which has {path.size}"
+    path, note = start = _kept_start(plan, engine, begin.entry)
+    least = path.path.size if path is not None else 0
+    if least > max_tokens:
+        note = f"{max_tokens} tokens cannot hold the shortest answer found, which has {least}"
         if must_fit and not start.reason:  # without the repeat it may be shorter
-            raise RequestError(note, place="max_tokens", expected=f"at least {path.size}")
+            raise RequestError(note, place="max_tokens", expected=f"at least {least}")
     if options is None:
         return RowLanding()
-    if start.path is None or path is None or path.size > max_tokens:
+    if path is None or least > max_tokens:
         return RowLanding(None, f"the answer may be cut: {note}")
-    if plan.stops and _is_stopped(plan, engine, begin, path.tokens or ()):
-        return RowLanding(note="the answer may be cut: the shortest answer found contains a stop sequence")
-    control = MaskLanding if in_masks else LandingControl
-    return RowLanding(control(start.path, max_tokens, options))
-
-
-def _is_stopped(plan: Plan, engine: Engine, begin: Begin, tokens: Sequence[int]) -> bool:
-    """Whether a stop sequence of the request ends an answer of these tokens before its end."""
-    stops = StopMatcher(CompiledStops(plan.stops, engine, plan), entry=begin.entry)
-    return stops.feed(tokens[:-1]) is not None
+    if plan.stops:
+        stops = StopMatcher(CompiledStops(plan.stops, engine, plan), entry=begin.entry)
+        if stops.feed((path.path.tokens or ())[:-1]) is not None:
+            return RowLanding(None, "the answer may be cut: the shortest answer found contains a stop sequence")
+    return RowLanding((MaskLanding if in_masks else LandingControl)(path, max_tokens, options))
 
 
 def shortest_output(plan: Plan, engine: Engine, *, entry: str = "fresh") -> tuple[int, ...]:

@@ -7,16 +7,17 @@ each place once, and searches with other preferences use the same answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, nsmallest
-from itertools import count
+from itertools import chain, count
 from typing import NamedTuple
 
 from grammars.values.persistent_set import Mode
-from guided.landing.byte_classes import FREE_TEXT, Classes, set_of
+from guided.landing.byte_classes import FREE_TEXT, Classes, Outlook, set_of
 from guided.landing.byte_twin import ByteMask, ByteMatcher
 from guided.landing.candidates import Candidate, Candidates, Preference, open_parts
 from guided.landing.effort import Effort
-from guided.landing.path import NOTHING, EndPath, remaining_from
+from guided.landing.path import EndPath, remaining_from
 from guided.tracking.places import AnswerPlace, PlaceMap
 
 __all__ = ["SearchResult", "SearchTree", "search"]
@@ -46,7 +47,6 @@ class SearchResult(NamedTuple):
 
     symbols: tuple[int, ...] | None
     reason: str = ""
-    expansions: int = 0
     is_far: bool = False
 
 
@@ -129,43 +129,35 @@ class _Node:
             yield from (len(frame.written), frame.item_index)
             frame = frame.parent
 
-    def line(self) -> list[_Node]:
-        """Return the places from the beginning of the search to this one."""
-        nodes = [self]
-        while nodes[-1].parent is not None:
-            nodes.append(nodes[-1].parent)
-        return nodes[::-1]
-
-    def result(self, tried: int, ending: Sequence[int] = ()) -> SearchResult:
+    def result(self, ending: Sequence[int] = ()) -> SearchResult:
         """Return the text from the beginning of the search to here and ``ending``, which ends it."""
-        symbols = [symbol for node in self.line() for symbol in (*node.symbols, *node.forced)]
-        return SearchResult((*symbols, *ending), "", tried)
+        pieces, node = [tuple(ending)], self
+        while node.parent is not None:
+            pieces.append((*node.symbols, *node.forced))
+            node = node.parent
+        pieces.append((*node.symbols, *node.forced))
+        return SearchResult(tuple(chain.from_iterable(reversed(pieces))))
 
 
+@dataclass(eq=False)
 class SearchTree:
     """The places of all searches that begin at one place, the root.  Not thread-safe.
 
     ``matcher`` stays at the root.  ``written`` are the last bytes of the answer before the root.
     """
 
-    def __init__(
-        self,
-        matcher: ByteMatcher,
-        place: AnswerPlace,
-        places: PlaceMap,
-        candidates: Candidates,
-        classes: Classes,
-        written: bytes,
-        num_tokens: Callable[[Sequence[int]], int],
-    ) -> None:
-        self.places = places
-        self.num_tokens = num_tokens
-        self.candidates = candidates
-        self._classes = classes
-        self._written = written
+    matcher: ByteMatcher
+    place: AnswerPlace
+    places: PlaceMap
+    candidates: Candidates
+    classes: Classes
+    written: bytes
+    num_tokens: Callable[[Sequence[int]], int]
+
+    def __post_init__(self) -> None:
+        self.root = _Node(self.matcher, None, (), self.place)
         #: of the places, which do not know them: then all are freed with the tree
         self._children: dict[_Node, list[tuple[Candidate, _Node]]] = {}
-        self.root = _Node(matcher, None, (), place)
 
     def children(self, node: _Node, mask: ByteMask, effort: Effort) -> list[tuple[Candidate, _Node]]:
         """Return what may follow a place, and the places after it; ``effort`` pays for what is looked at."""
@@ -173,18 +165,16 @@ class SearchTree:
         if after is None:
             # What a search begins with must be right, except in text.
             is_narrow = node is self.root and mask.byte_bits.bit_count() <= FREE_TEXT
-            classes = Classes() if is_narrow else self._classes
-            at, is_first = node.place, node.size == 0
-            candidates = self.candidates.at(
-                node.matcher, mask, at, self.places, classes, self._written, is_first=is_first
-            )
+            classes = Classes() if is_narrow else self.classes
+            here = Outlook(node.matcher, mask, classes, b"" if node.size else self.written)
+            candidates = self.candidates.at(here, node.place, self.places, is_begun=bool(self.written))
             after = [(candidate, self.after(node, candidate.symbols)) for candidate in candidates]
             if node.place.scan is not None and any(child.penalty for _, child in after):
-                others = self.candidates.others(node.matcher, mask, self._classes)
+                others = self.candidates.others(here._replace(classes=self.classes))
                 after = [(candidate._replace(settles=False), child) for candidate, child in after]
                 after += [(candidate, self.after(node, candidate.symbols)) for candidate in others]
             self._children[node] = after
-            for paid in (classes, self._classes):
+            for paid in (classes, self.classes):
                 effort.spend(paid.spent)
                 paid.spent = 0.0
             if len(after) == 1 and node is not self.root:
@@ -197,13 +187,7 @@ class SearchTree:
 
 
 def search(
-    tree: SearchTree,
-    preference: Preference,
-    effort: Effort,
-    known_path: EndPath = NOTHING,
-    too_long: int = -1,
-    *,
-    least: float = 0.0,
+    tree: SearchTree, preference: Preference, effort: Effort, known_path: EndPath, too_long: int, least: float
 ) -> Iterator[SearchResult]:
     """Yield the texts found that end the answer: some symbols and then a rest of ``known_path``, then others.
 
@@ -219,11 +203,11 @@ def search(
     progress, most_visits = (_PROGRESS, _VISITS) if tree.places.has_json else (_PROGRESS_OF_TEXT, _VISITS_OF_TEXT)
     while heap:
         if effort.left < least or effort.is_spent:
-            yield SearchResult(None, f"no end was found within {tried} places, {effort.end}", tried)
+            yield SearchResult(None, f"no end was found within {tried} places, {effort.end}")
             return
         estimate, _, cost, node, is_paid = heappop(heap)
         if estimate > most:
-            yield SearchResult(None, f"no end is near enough: {most:g} was the limit", tried, is_far=True)
+            yield SearchResult(None, f"no end is near enough: {most:g} was the limit", is_far=True)
             return
         tried, since = tried + 1, since + 1
         effort.spend(1.0)
@@ -242,7 +226,7 @@ def search(
         if node.is_lost:
             continue
         if not node.matcher.ends.isdisjoint(mask.ids):
-            yield node.result(tried)
+            yield node.result()
             most, least = min(most, estimate + _EXTRA_COST), max(least, effort.left - _EXTRA_PLACES)
             continue
         scan = node.place.scan
@@ -255,7 +239,7 @@ def search(
             at = remaining_from(node.matcher, node.place, tree.places, known_path, effort, too_long)
             if at > too_long:  # what is asked for after a longer rest must be shorter
                 too_long = at
-                yield node.result(tried, known_path.symbols[at:])
+                yield node.result(known_path.symbols[at:])
                 least = max(least, effort.left - _EXTRA_PLACES)
         children = tree.children(node, mask, effort)
         if any(candidate.settles for candidate, _ in children):
@@ -274,4 +258,4 @@ def search(
             since = 0
             heapify(heap)
             seen.clear()
-    yield SearchResult(None, "nothing that was tried leads to an end", tried)
+    yield SearchResult(None, "nothing that was tried leads to an end")

@@ -491,7 +491,7 @@ def test_a_row_of_which_a_part_cannot_be_made_fails_alone(
     judge, real, of_row = messages(), getattr(kind, name), plan_of(guide, plan)
 
     def is_of_row(value: Any) -> bool:
-        value = getattr(value, "_plan", value)
+        value = getattr(value, "plan", value)
         is_plan = isinstance(value, type(of_row))
         return is_plan and (value.response == of_row.response if isinstance(value, Plan) else value == of_row)
 

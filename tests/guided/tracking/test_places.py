@@ -37,7 +37,7 @@ def test_numbers_are_refused_where_the_masks_refuse_them(engine: Engine, seed: i
     else:
         plan = plan_of(engine, response_format=JsonSchema(array), thinking=False)
     state, search = GuidanceState(plan, engine), LandingSearch(plan, engine)
-    places = search.places(state)
+    places = search.places
     for token in search.shortest_end(state).tokens or ():
         state.commit([token])
         if (scan := search.follow(state)[1].scan) is not None and scan.frame is not None and not scan.frame.is_object:
