@@ -146,6 +146,10 @@ class ByteMatcher:
         """Whether all of these symbols may be written here."""
         return self.num_accepted(symbols) == len(symbols)
 
+    def accepts_ids(self, ids: list[int]) -> bool:
+        """Whether all of these ids (from `to_ids`) may be written here."""
+        return int(self._matcher.validate_tokens(ids)) == len(ids)
+
     def to_ids(self, symbols: Iterable[int]) -> list[int]:
         """Convert symbols to the twin's token ids."""
         first = self._twin.first_byte_id

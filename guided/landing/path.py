@@ -126,7 +126,7 @@ def remaining_from(
         if effort.left < kept:
             break
         effort.spend(_CHECK_COST)
-        if len(ids) - at > _FIRST_SYMBOLS and not matcher.accepts(path.symbols[at : at + _FIRST_SYMBOLS]):
+        if len(ids) - at > _FIRST_SYMBOLS and not matcher.accepts_ids(ids[at : at + _FIRST_SYMBOLS]):
             continue
         effort.spend((len(ids) - at) / _SYMBOLS_PER_PLACE)
         if matcher.ends_after(ids[at:]):

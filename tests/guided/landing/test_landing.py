@@ -315,7 +315,7 @@ def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(
     search = LandingSearch(state.plan, engine)
     places = search.places
     refusing: Any = SimpleNamespace(
-        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts=lambda _: fits,
+        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts_ids=lambda _: fits,
         ends_after=lambda _: False,
     )  # fmt: skip
     effort = Effort(cpu_s=60.0, places=100)
@@ -327,7 +327,7 @@ def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
     state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
     search, looks = LandingSearch(state.plan, engine), []
     refusing: Any = SimpleNamespace(
-        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts=lambda _: True,
+        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts_ids=lambda _: True,
         ends_after=lambda ids: looks.append(ids),
     )  # fmt: skip
     places, effort = search.places, Effort(cpu_s=60.0, places=100)
