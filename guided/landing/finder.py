@@ -69,7 +69,7 @@ class PathFinder:
         return twin
 
     def cursor(self, state: GuidanceState) -> Cursor | None:
-        """Return the cursor at the row's position; None if the byte twin refuses the answer so far."""
+        """Return the cursor at the row's position; None if the byte twin has refused a part of the answer so far."""
         new = [] if self.refusal else state.tokens[self._num_read :]
         if new:
             symbols = [symbol for token in new for symbol in state.regions.symbols(token)]

@@ -28,8 +28,9 @@ _FIRST_SYMBOLS = 40
 class EndPath:
     """``symbols`` end an answer.  ``tokens`` write the symbols and the end token; None until they are known.
 
-    ``size`` is an upper bound of the number of tokens, the end token included.  Without ``tokens`` it is the number of
-    symbols plus 1, or a given smaller number that counts each of the first ``num_single`` symbols as a token.
+    ``size`` is an upper bound of the number of tokens, the end token included; -1 when a path is made: that of the
+    tokens, without them the number of symbols plus 1.  A given smaller number counts each of the first ``num_single``
+    symbols as a token.
     """
 
     symbols: Sequence[int]

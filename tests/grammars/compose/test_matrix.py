@@ -279,7 +279,7 @@ def test_C1_there_are_enough_variants():
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "whole"])
-def test_C1_matrix(constraint: str, choice: str, whole: bool):
+def test_C1_C3_R10_matrix(constraint: str, choice: str, whole: bool):
     for variant in ALL if whole else SOME:
         if (variant.constraint, variant.choice) == (constraint, choice):
             check(variant, num_mutants=10 if whole else 2)

@@ -349,3 +349,15 @@ def still_a_plan_or_refused(data: bytes) -> None:
         assert error.message
         return
     assert whole_repr(decode_plan(encode_plan(plan))) == whole_repr(plan)  # NaN in a schema equals nothing
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_C8_bytes_that_were_cut_swapped_or_overwritten_are_no_plan(engine: Engine, name: str) -> None:
+    whole, rng = encode_plan(plan_of(engine, **PLANS[name])), random.Random(name)
+    for _ in range(40):
+        a, b, c = sorted(rng.sample(range(len(whole) + 1), 3))
+        some = rng.randbytes(b - a)
+        for data in (whole[:a] + whole[b:c] + whole[a:b] + whole[c:], whole[:a] + some + whole[b:], whole[:a] + some):
+            if data != whole:
+                with pytest.raises(WireError):
+                    decode_plan(data)

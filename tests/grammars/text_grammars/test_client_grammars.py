@@ -298,6 +298,7 @@ def test_lexemes_that_can_never_be_left_are_refused(grammar: str, trapped: bool)
 def test_can_be_left_is_sure_when_it_says_no():
     letters, end = language("[a-z]+"), language("end")
     assert not can_end(letters, end, Work(WORK.lexemes))
+    assert can_end(letters, language("end|[0-9]"), Work(WORK.lexemes))
     assert can_end(language("(?s:.{1,2000})"), end, Work(WORK.lexemes))  # with too many states it claims nothing
 
 

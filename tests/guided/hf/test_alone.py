@@ -6,6 +6,7 @@ compared to the bit, in batches of any shape.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -311,21 +312,36 @@ def test_in_our_loop(guide: Any, room: Room, seed: int, monkeypatch: pytest.Monk
     check_failed(found[ROW], judge[ROW], room, error, at)
 
 
-def events_of(guide: Any, plan: str, options: str) -> list[Any]:
+def events_of(guide: Any, plan: str, options: str, is_async: bool = False) -> list[Any]:
     """The events of a stream of the row alone."""
-    sampling = {"temperature": 0.9, "seed": ROW}
-    return [*guide.stream(CHATS[ROW], plan_of(guide, plan), **sampling, **options_of(guide, options))]
+    asked = (CHATS[ROW], plan_of(guide, plan))
+    settings = {"temperature": 0.9, "seed": ROW, **options_of(guide, options)}
+
+    async def asynchronous() -> list[Any]:
+        async with guide.astream(*asked, **settings) as stream:
+            return [event async for event in stream]
+
+    return asyncio.run(asynchronous()) if is_async else [*guide.stream(*asked, **settings)]
+
+
+IN_STREAMS = [room for room in ROOMS if room.kind is not Recorder or room.options]  # which have no log-probabilities
 
 
 @pytest.mark.parametrize("seed", seeds(6, default=1))
-@pytest.mark.parametrize(  # a stream has no log-probabilities
-    "room", [room for room in ROOMS if room.kind is not Recorder or room.options], ids=str
+@pytest.mark.parametrize(
+    ("room", "is_async"),
+    [
+        pytest.param(room, is_async, marks=[pytest.mark.slow] if is_async and room not in SOME[:4] else [])
+        for room in IN_STREAMS
+        for is_async in (False, True)
+    ],
+    ids=str,
 )
-def test_in_a_stream(guide: Any, room: Room, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_stream(guide: Any, room: Room, seed: int, is_async: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = judged(events_of, guide, room.plan, room.options)[-1].message
     error, at = error_of(room, seed)
     fault = Injection(monkeypatch, room, error, at, number=0)
-    found = events_of(guide, room.plan, room.options)
+    found = events_of(guide, room.plan, room.options, is_async)
     assert fault.num_raised
     message = found[-1].message
     early = replace(room, is_late=room.is_late and room not in READING)

@@ -27,6 +27,7 @@ from guided.landing.effort import Effort
 from guided.landing.finder import PathFinder
 from guided.landing.landing import Landing, LandingSearch, write
 from guided.landing.path import EndPath, remaining_from
+from guided.landing.search import _Node as SearchNode
 from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
 from tests.cases import seeds
@@ -274,15 +275,17 @@ HOSTILE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_search_is_bounded_in_all(engine: Engine, name: str) -> None:
-    plan = plan_of(engine, response_format=HOSTILE[name], thinking=False)
+def test_a_search_is_bounded_in_all(engine: Engine, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, entered, look = plan_of(engine, response_format=HOSTILE[name], thinking=False), [], SearchNode.look
+    monkeypatch.setattr(SearchNode, "look", lambda node: entered.append(node) or look(node))
     search = LandingSearch(plan, engine)
     state = GuidanceState(plan, engine)
     begun = time.thread_time()
     effort = Effort(cpu_s=0.1, places=500)
     landing = search.shortest_end(state, effort=effort)
     assert time.thread_time() - begun < 2.5  # one step of the engine, and writing a long text, are not cut
-    assert effort.left >= -5  # of all preferences together; the last place may look at all bytes
+    assert len(entered) <= 500  # of all preferences together
+    assert effort.left >= -5  # the last place may look at all bytes
     if landing.tokens is None:
         assert "no end was found within" in landing.reason or "masks" in landing.reason
     elif len(landing.tokens) < 2_000:

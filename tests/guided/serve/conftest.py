@@ -34,13 +34,14 @@ class KeptComposers(Composers):
 
 @pytest.fixture(scope="session", autouse=True)
 def _composers() -> Iterator[None]:
-    """One process composes the plans of all servers of a vocabulary: it takes a second to start."""
+    """One process composes the plans of all servers of a vocabulary and format: it takes a second to start."""
     made: dict[Any, KeptComposers] = {}
 
     def composers(tokens: Any, format: Any, *, number: int) -> KeptComposers:
-        if tokens.fingerprint not in made:
-            made[tokens.fingerprint] = KeptComposers(tokens, format, number=number)
-        return made[tokens.fingerprint]
+        key = (tokens.fingerprint, repr(format), number)
+        if key not in made:
+            made[key] = KeptComposers(tokens, format, number=number)
+        return made[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("guided.serve.service.Composers", composers)

@@ -87,6 +87,9 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str, str | None]] = {
     "more greedy answers than rows": (CHAT, {**ASK, "n": 9, "temperature": 0}, "n", None),
     "no answers": (CHAT, {**ASK, "n": 0}, "n", None),
     "a bad schema": (CHAT, {**ASK, "response_format": SCHEMA_OF_NOTHING}, "response_format", None),
+    "a bad schema, streamed": (
+        CHAT, {**ASK, "response_format": SCHEMA_OF_NOTHING, "stream": True}, "response_format", None,
+    ),
     "a bad regex": (CHAT, {**ASK, "regex": "("}, "regex line 1, column 1", None),
     "a grammar of nothing": (CHAT, {**ASK, "ebnf": LOOP}, "ebnf line 2, column 1", None),
     "two constraints": (CHAT, {**ASK, "regex": "a", "guided_choice": ["b"]}, "guided_choice and regex", None),

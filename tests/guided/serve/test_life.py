@@ -21,6 +21,7 @@ import pytest
 from guided.serve.app import create_app
 from guided.serve.engine import MOST_RESTARTS, EngineThread, Waiting
 from guided.serve.loops import make_loop
+from guided.serve.planning import Composers
 from guided.serve.server import run_server
 from guided.serve.service import Service, _wait_for_loop
 from guided.serve.settings import Settings
@@ -335,3 +336,17 @@ def test_a_loop_that_fails_at_first_is_waited_for(failures: int, is_ready: bool)
             assert ended.wait(10.0)
     finally:
         engine.close()
+
+
+def test_a_server_that_ends_leaves_no_process_and_no_file(tiny_guide: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Composers] = []
+    monkeypatch.setattr(
+        "guided.serve.service.Composers", lambda *args, **options: made.append(Composers(*args, **options)) or made[0]
+    )
+    with serving(tiny_guide) as live:
+        assert live.post(CHAT, {"messages": USER, "max_tokens": 1, "regex": "[a-f]"}).status_code == 200
+        (process,) = (worker._process for worker in made[0]._workers)
+        assert process is not None
+        assert process.poll() is None
+    assert process.wait(10) is not None
+    assert not made[0]._file.exists()

@@ -304,3 +304,10 @@ def test_a_special_token_counts_as_its_text(engine: Engine) -> None:
     matcher = StopMatcher(CompiledStops(Stops(("<|im_start|>user",)), engine))
     hit = matcher.feed(tokens)
     assert hit.before == len(engine.tokenize("Hi."))
+
+
+def test_a_broken_partial_match_is_released_at_once() -> None:
+    matcher, tokens, vocabulary = matcher_of(Stops(("END.",)), [b"x E", b"N", b"D", b"!", b"y"])
+    parser = StopAwareParser(PlainParser(vocabulary), matcher, vocabulary)
+    shown = ["".join(event.text for event in parser.feed([t])) for t in tokens]  # type: ignore[union-attr]
+    assert shown == ["x ", "", "", "END!", "y"]

@@ -111,6 +111,47 @@ def test_a_number_before_a_regex_or_a_choice_is_writable_or_refused(
         assert accepts(plan, byte_engine, text + END) == is_valid
 
 
+def _random_format(rng: random.Random, depth: int = 3) -> dict[str, Any]:
+    kind = rng.choice(["const_string", "json_schema", "sequence", "or", "optional", "star", "plus", "repeat", "tag"])
+    if depth == 0 or kind in ("const_string", "json_schema"):
+        if kind == "json_schema":
+            return json_of({"type": rng.choice(["integer", "number", "boolean"])})
+        return const(rng.choice(["END", "e5", ".", "7", ";", "€", "-"]))
+    if kind in ("sequence", "or"):
+        return {"type": kind, "elements": [_random_format(rng, depth - 1) for _ in range(rng.randint(1, 3))]}
+    content = _random_format(rng, depth - 1)
+    bounds = {"repeat": {"min": 1, "max": 2}, "tag": {"begin": rng.choice(["<", "E<"]), "end": rng.choice([">", "E>"])}}
+    return {"type": kind, "content": content, **bounds.get(kind, {})}
+
+
+def _text_of(spec: Any, rng: random.Random) -> str:
+    match spec["type"]:
+        case "const_string":
+            return spec["value"]
+        case "json_schema":
+            values = {"integer": ["0", "-3", "12"], "number": ["12", "0.5", "1e5"], "boolean": ["true", "false"]}
+            return rng.choice(values[spec["json_schema"]["type"]])
+        case "sequence":
+            return "".join(_text_of(element, rng) for element in spec["elements"])
+        case "or":
+            return _text_of(rng.choice(spec["elements"]), rng)
+        case "tag":
+            return spec["begin"] + _text_of(spec["content"], rng) + spec["end"]
+    least, most = {"optional": (0, 1), "star": (0, 3), "plus": (1, 3), "repeat": (1, 2)}[spec["type"]]
+    return "".join(_text_of(spec["content"], rng) for _ in range(rng.randint(least, most)))
+
+
+@pytest.mark.parametrize("seed", seeds(600, default=60))
+def test_texts_of_nested_formats_are_written_or_the_number_is_refused(byte_engine: Engine, seed: int) -> None:
+    rng = random.Random(seed)
+    spec = _random_format(rng)
+    texts = (_text_of(spec, rng) for _ in itertools.count())
+    some = itertools.islice(texts, 300) if "repeat" not in json.dumps(spec) else None  # some of those lose nothing
+    plan = _plan_unless_lossy(byte_engine, StructuralTag({"format": spec}), some)
+    for text in itertools.islice(texts, 12) if plan is not None else ():
+        assert accepts(plan, byte_engine, text + END), (spec, text)
+
+
 NUMBER = json_of({"type": "number"})
 TAGS = {"type": "triggered_tags", "triggers": ["<t"], "tags": [{**_tag({}, "</t>").spec["format"], "begin": "<t>"}]}
 
