@@ -281,11 +281,8 @@ def test_a_search_is_bounded_in_all(engine: Engine, name: str, monkeypatch: pyte
     search = LandingSearch(plan, engine)
     state = GuidanceState(plan, engine)
     begun = time.thread_time()
-    effort = Effort(cpu_s=0.1, places=500)
-    landing = search.shortest_end(state, effort=effort)
+    landing = search.shortest_end(state, effort=Effort(cpu_s=0.1, places=500))
     assert time.thread_time() - begun < 2.5  # one step of the engine, and writing a long text, are not cut
-    assert len(entered) <= 500  # of all preferences together
-    assert effort.left >= -5  # the last place may look at all bytes
     if landing.tokens is None:
         assert "no end was found within" in landing.reason or "masks" in landing.reason
     elif len(landing.tokens) < 2_000:
@@ -293,6 +290,9 @@ def test_a_search_is_bounded_in_all(engine: Engine, name: str, monkeypatch: pyte
     else:  # the masks of all its tokens take a minute
         text = b"".join(map(engine.token_bytes, landing.tokens[:-1]))
         jsonschema.validate(json.loads(text[text.index(b"[") :]), HOSTILE[name].schema)
+    entered.clear()
+    search.shortest_end(state, effort=Effort(cpu_s=30.0, places=500))
+    assert len(entered) <= 500  # of all preferences together
 
 
 def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
