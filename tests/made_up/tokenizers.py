@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 
-__all__ = ["MARKERS", "WORDS", "byte_alphabet", "small_tokenizer", "small_tokens"]
+__all__ = ["MARKERS", "WORDS", "small_tokenizer", "small_tokens"]
 
 MARKERS = ("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<|endoftext|>")
 
@@ -16,64 +19,30 @@ WORDS = (" the", " a", "ing", "true", "false", "null", '{"', '": "', '", "', '"}
 
 
 def byte_alphabet() -> list[str]:
-    """GPT-2's printable character for every byte."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    chars = {b: chr(b) for b in printable}
-    extra = (b for b in range(256) if b not in chars)
-    chars |= {b: chr(256 + n) for n, b in enumerate(extra)}
-    return [chars[b] for b in range(256)]
+    """GPT-2's printable character for every byte: its own, or the next one from U+0100 on."""
+    chars = sorted(pre_tokenizers.ByteLevel.alphabet())
+    others = (char for char in chars if ord(char) > 255)
+    return [chr(byte) if chr(byte) in chars else next(others) for byte in range(256)]
 
 
 def small_tokenizer(markers: Sequence[str], *, words: Sequence[str] = WORDS, special: Sequence[str] = ()) -> str:
     """The text of a byte-level BPE ``tokenizer.json``: every byte, some words, then the markers."""
     alphabet = byte_alphabet()
     vocab = {char: i for i, char in enumerate(alphabet)}
-    merges: list[list[str]] = []
+    merges: list[tuple[str, str]] = []
     for word in words:
         parts = [alphabet[b] for b in word.encode()]
         while len(parts) > 1:
             left, right = parts[0], parts[1]
             if left + right not in vocab:
                 vocab[left + right] = len(vocab)
-                merges.append([left, right])
+                merges.append((left, right))
             parts[:2] = [left + right]
-    added = [
-        {
-            "id": len(vocab) + i,
-            "content": text,
-            "single_word": False,
-            "lstrip": False,
-            "rstrip": False,
-            "normalized": False,
-            "special": text in special,
-        }
-        for i, text in enumerate(markers)
-    ]
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
-    return json.dumps(
-        {
-            "version": "1.0",
-            "truncation": None,
-            "padding": None,
-            "added_tokens": added,
-            "normalizer": None,
-            "pre_tokenizer": byte_level,
-            "post_processor": None,
-            "decoder": byte_level,
-            "model": {
-                "type": "BPE",
-                "dropout": None,
-                "unk_token": None,
-                "continuing_subword_prefix": None,
-                "end_of_word_suffix": None,
-                "fuse_unk": False,
-                "byte_fallback": False,
-                "ignore_merges": False,
-                "vocab": vocab,
-                "merges": merges,
-            },
-        }
-    )
+    tokenizer = Tokenizer(models.BPE(vocab, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens([tokenizers.AddedToken(text, normalized=False, special=text in special) for text in markers])
+    return str(tokenizer.to_str())
 
 
 def small_tokens(tokenizer: str, *, eos: Sequence[str] = ("<|im_end|>",), logits: int | None = None) -> SpecialTokens:
