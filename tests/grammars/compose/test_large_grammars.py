@@ -161,6 +161,13 @@ LARGE: dict[str, dict[str, Any]] = {
     "GBNF chain": gbnf("root ::= r0\n" + "".join(f'r{i} ::= r{i + 1} "x"?\n' for i in range(250)) + 'r250 ::= "a"\n'),
     "GBNF words": gbnf("root ::= " + " | ".join(f'"a{i}"' for i in range(6_000))),
     "Lark chain": lark(chain(1_998)),
+    "choices downwards": lark(
+        "start: r0\n" + "".join(f'r{i}: r{i + 1} "x" | r{i + 1} "y" | "z"\n' for i in range(1_200)) + 'r1200: "q"'
+    ),
+    "choices upwards": lark(
+        "start: r1200\n" + "".join(f'r{i}: r{i - 1} "x" | "z"\n' for i in range(1_200, 0, -1)) + 'r0: "q"'
+    ),
+    "GBNF of optional words": gbnf("root ::= " + " ".join(f'"word{i}"?' for i in range(1_500))),
     "followed by all": lark("start: (" + "|".join(f'"a{i}"' for i in range(900)) + ")*"),
     "followed by all, without end": lark("start: (" + "|".join(f"/a{i}+/" for i in range(900)) + ")*"),
     "optional rules": lark(

@@ -6,16 +6,14 @@ import json
 from typing import Any
 
 import jsonschema
-import llguidance
 import pytest
 
 from grammars.json_schema.build import build
 from grammars.tree.render import render
-from guided.engine.engine import compile_grammar
 from special_tokens.errors import SchemaError
+from tests.judges.byte_masks import accepts
 from tests.made_up.schemas import having
 
-BYTES = llguidance.LLTokenizer("byte")
 DRAFT7 = "http://json-schema.org/draft-07/schema#"
 NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -194,17 +192,6 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
         [{}, {"x": 1}, {"x": "1"}],
     ),
 }
-
-
-def accepts(grammar: str, text: str) -> bool:
-    matcher = compile_grammar(BYTES, grammar).deep_copy()
-    for byte in text.encode():
-        mask = matcher.compute_bitmask()
-        assert not matcher.is_error(), matcher.get_error()
-        if not (mask[byte >> 3] >> (byte & 7)) & 1:
-            return False
-        assert matcher.consume_token(byte)
-    return bool(matcher.is_accepting())
 
 
 def validator(schema: Any) -> Any:

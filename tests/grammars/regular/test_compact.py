@@ -10,16 +10,7 @@ from grammars.regular.syntax.rust import language
 from grammars.regular.terms import MAX_CODE_POINT, chars, matches, text
 
 PATTERNS = (
-    r"\w+",
-    r"\p{L}*",
-    r"[а-я]+x",
-    r"[^é\d]+",
-    r"\S\s",
-    "éß",
-    r"[\x{ffff}-\x{10ffff}]",
-    "a.b",
-    r"(é|\w)+!",
-    "[^a]",
+    *(r"\w+", r"\p{L}*", "[а-я]+x", r"[^é\d]+", r"\S\s", "éß", r"[\x{ffff}-\x{10ffff}]", "a.b", r"(é|\w)+!", "[^a]"),
 )
 CHARACTERS = st.one_of(st.sampled_from("aé ßя!5—\U0010ffff\ue000\ud7ff"), st.characters(exclude_categories=("Cs",)))
 

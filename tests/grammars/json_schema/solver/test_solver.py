@@ -17,8 +17,8 @@ from grammars.limits.deadline import deadline
 from grammars.tree.render import render
 from special_tokens.errors import GuidedError
 from tests.cases import seeds
-from tests.grammars.json_schema.test_plain_schemas import accepts
 from tests.guided.validation.validators import judge as verdicts
+from tests.judges.byte_masks import accepts
 from tests.judges.schema_causes import violated
 from tests.judges.schema_masks import Judge
 

@@ -25,27 +25,8 @@ FLAGS = [0, re.ASCII, re.IGNORECASE, re.IGNORECASE | re.ASCII, re.DOTALL, re.MUL
 
 #: Classes with brackets and operators of other dialects, anchors and look-around anywhere.
 ATOMS = [
-    *(
-        "a",
-        "b",
-        ".",
-        r"\w",
-        r"\s",
-        r"\D",
-        "^",
-        "$",
-        r"\b",
-        r"\B",
-        r"\Z",
-        "b*",
-        "a?",
-        " ",
-        "k",
-        "[^k]",
-        r"\n",
-        "\n",
-    ),
-    *("[!--]", "[~~a]", "[^[]", r"[^[\]]", "[]a]", "[a&&b]", "[[:a]", r"[\w-]", "[^\\W_]", "{", "a{,2}", "#"),
+    *("a", "b", ".", r"\w", r"\s", r"\D", "^", "$", r"\b", r"\B", r"\Z", "b*", "a?", "k", "[^k]", r"\n", "[!--]"),
+    *("[~~a]", "[^[]", r"[^[\]]", "[]a]", "[a&&b]", "[[:a]", r"[\w-]", r"[^\W_]", "{", "a{,2}", "#", " ", "\n"),
 ]
 GROUPS_OF_PYTHON = [*GROUPS, "(?i:{})", "(?P<g>{})+?"]
 

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import guided
+from grammars.regular.languages import UNKNOWN, shortest
 from grammars.regular.syntax.parser import InvalidRegex
 from grammars.regular.syntax.rust import NotTranslated, language
 from grammars.regular.terms import matches
@@ -15,44 +16,12 @@ from special_tokens.errors import GrammarError
 from tests.cases import many
 from tests.judges.plans import accepts, plan_of
 
-TEXTS = (
-    "a",
-    "b",
-    "K",
-    "k",
-    "5",
-    "_",
-    "-",
-    "~",
-    "&",
-    "[",
-    "]",
-    "é",
-    "É",
-    "٣",
-    "ſ",
-    "\u212a",
-    "ab",
-    "aK",
-    "5]",
-    "é5",
-    "- ",
-)
+TEXTS = (*"abKk5_-~&[].\néÉ٣ſ\u212a", "ab", "aK", "5]", "é5", "- ", "aab", "a\nb", "bcbc")
 ATOMS = (
-    *("a", ".", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", "b*", "a?", "k", "[^k]", "[a-]", r"[\w-]", r"\-", "[-a]"),
-    *(
-        "[!--]",
-        "[a~~ab]",
-        r"[\w&&[^\d]]",
-        r"[^[\]]",
-        "[]a]",
-        r"\x41",
-        r"\u{e9}",
-        "[[:upper:]]",
-        "[[a]5]",
-        "[^[:alpha:]]",
-    ),
-    *("[^[:alpha:]]", "(?i)", "(?i:k)", "(?i:[^k])", "(?i:é)", "(?s:.)", r"(?x: a \ )", "[a--b]", "(a|b)", "{2}"),
+    *("a", ".", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", r"\n", r"\.", "b*", "a?", "a*?", "k", "[^k]", "[a-]"),
+    *(r"[\w-]", r"\-", "[-a]", "[!--]", "[a~~ab]", r"[\w&&[^\d]]", r"[^[\]]", "[]a]", r"\x41", r"\u{e9}"),
+    *("[[:upper:]]", "[[:alpha:]_]", "[[a]5]", "[^[:alpha:]]", "(?i)", "(?i:k)", "(?i:[^k])", "(?i:é)", "(?s:.)"),
+    *("[a--b]", "(a|b)", "(a|bc)", "()", "{2}", "{1,3}", "{2,}", "+", r"(?x: a \ )"),
 )
 
 
@@ -68,9 +37,10 @@ def test_a_terminal_is_what_the_engine_lets_through(engine: Engine, parts: list[
         plan = plan_of(engine, response_format=guided.Lark(f"start: /{pattern}/"))
     except GrammarError:
         assume(False)
-    assert [text for text in TEXTS if matches(term, text)] == [
-        text for text in TEXTS if accepts(plan, engine, text, "after")
-    ]
+    written = [text for text in TEXTS if accepts(plan, engine, text, "after")]
+    assert [text for text in TEXTS if matches(term, text)] == written
+    short = shortest(term)
+    assert short is UNKNOWN or not short or accepts(plan, engine, short, "after")
 
 
 @pytest.mark.parametrize("pattern", ["a)", "[a", "a{2,1}", "(?=a)b", r"\q", "*a"])

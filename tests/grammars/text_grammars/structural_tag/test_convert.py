@@ -257,6 +257,18 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
         ),
         ({"format": {"type": "dispatch", "loop": 1, "rules": [["<a>", FREE]]}}, "format.loop: 1 is not true or false"),
         ({"start_tag": "begin"}, "no end tag can be derived from 'begin'"),
+        # errors name the keys of an older form
+        (
+            {"structures": [{"begin": "<n>", "schema": {"type": "number"}, "end": "END"}], "triggers": ["<n>"]},
+            r"structures\[0\].end: ",
+        ),
+        (
+            {"structures": [{"begin": "<n>", "schema": {"type": "no"}, "end": "</n>"}], "triggers": ["<n>"]},
+            r"structures\[0\].schema: ",
+        ),
+        ({"tag": "n", "schema": {"properties": {"a.end": {"type": 1}}}}, "structural_tag.schema/properties/a.end: "),
+        ({"tag": "n", "schema": {"type": "number"}, "end_tag": "END"}, "structural_tag.end_tag: "),
+        ({"tag": "n", "schema": {"type": "no"}}, "structural_tag.schema: "),
     ],
 )
 def test_K8_what_cannot_be_read_is_named_with_its_place(engine: Engine, spec: Any, message: str):

@@ -17,7 +17,7 @@ from grammars.text_grammars.structural_tag import convert
 from grammars.values.constraints import StructuralTag
 from grammars.values.format import Format
 from guided.engine.engine import Engine
-from special_tokens.errors import GrammarError, RequestError
+from special_tokens.errors import GrammarError
 from tests.cases import seeds
 from tests.judges.plans import END, accepts, plan_of, texts_written
 from tests.made_up.structural_tags import FREE, const, json_of, of, regex, tag
@@ -111,47 +111,6 @@ def test_a_number_before_a_regex_or_a_choice_is_writable_or_refused(
         assert accepts(plan, byte_engine, text + END) == is_valid
 
 
-def _random_format(rng: random.Random, depth: int = 3) -> dict[str, Any]:
-    kind = rng.choice(["const_string", "json_schema", "sequence", "or", "optional", "star", "plus", "repeat", "tag"])
-    if depth == 0 or kind in ("const_string", "json_schema"):
-        if kind == "json_schema":
-            return json_of({"type": rng.choice(["integer", "number", "boolean"])})
-        return const(rng.choice(["END", "e5", ".", "7", ";", "€", "-"]))
-    if kind in ("sequence", "or"):
-        return {"type": kind, "elements": [_random_format(rng, depth - 1) for _ in range(rng.randint(1, 3))]}
-    content = _random_format(rng, depth - 1)
-    bounds = {"repeat": {"min": 1, "max": 2}, "tag": {"begin": rng.choice(["<", "E<"]), "end": rng.choice([">", "E>"])}}
-    return {"type": kind, "content": content, **bounds.get(kind, {})}
-
-
-def _text_of(spec: Any, rng: random.Random) -> str:
-    match spec["type"]:
-        case "const_string":
-            return spec["value"]
-        case "json_schema":
-            values = {"integer": ["0", "-3", "12"], "number": ["12", "0.5", "1e5"], "boolean": ["true", "false"]}
-            return rng.choice(values[spec["json_schema"]["type"]])
-        case "sequence":
-            return "".join(_text_of(element, rng) for element in spec["elements"])
-        case "or":
-            return _text_of(rng.choice(spec["elements"]), rng)
-        case "tag":
-            return spec["begin"] + _text_of(spec["content"], rng) + spec["end"]
-    least, most = {"optional": (0, 1), "star": (0, 3), "plus": (1, 3), "repeat": (1, 2)}[spec["type"]]
-    return "".join(_text_of(spec["content"], rng) for _ in range(rng.randint(least, most)))
-
-
-@pytest.mark.parametrize("seed", seeds(600, default=60))
-def test_texts_of_nested_formats_are_written_or_the_number_is_refused(byte_engine: Engine, seed: int) -> None:
-    rng = random.Random(seed)
-    spec = _random_format(rng)
-    texts = (_text_of(spec, rng) for _ in itertools.count())
-    some = itertools.islice(texts, 300) if "repeat" not in json.dumps(spec) else None  # some of those lose nothing
-    plan = _plan_unless_lossy(byte_engine, StructuralTag({"format": spec}), some)
-    for text in itertools.islice(texts, 12) if plan is not None else ():
-        assert accepts(plan, byte_engine, text + END), (spec, text)
-
-
 NUMBER = json_of({"type": "number"})
 TAGS = {"type": "triggered_tags", "triggers": ["<t"], "tags": [{**_tag({}, "</t>").spec["format"], "begin": "<t>"}]}
 
@@ -169,10 +128,7 @@ TAGS = {"type": "triggered_tags", "triggers": ["<t"], "tags": [{**_tag({}, "</t>
         ([NUMBER, FREE], "elements[1]"),
         ([NUMBER, TAGS], "elements[0]"),  # the number's: text between tags has no place of its own
         ([of("plus", NUMBER), const(";")], "elements[0].content"),
-        (
-            [tag("n=", of("or", NUMBER, const("x")), "end")],
-            "elements[0].end",
-        ),
+        ([tag("n=", of("or", NUMBER, const("x")), "end")], "elements[0].end"),
         ([const("a"), {"type": "dispatch", "rules": [["@x", const("")], ["@n", NUMBER]]}], "elements[1].rules[1][1]"),
         ([NUMBER, of("optional", const(";")), const("<END")], None),
         ([of("or", const("x"), NUMBER), of("or", const(","), of("sequence", const("!"), const("0")))], None),
@@ -290,21 +246,3 @@ def test_a_number_and_a_regular_text_are_written_as_a_regex_of_python_tells(byte
         texts = ("".join(chars) for size in range(5) for chars in itertools.product("012.e-", repeat=size))
         matched = {text for text in texts if re.fullmatch(f"(?:{number}){pattern}", text)}
         assert texts_written(plan, byte_engine, "012.e-", longest=4) == matched
-
-
-@pytest.mark.parametrize(
-    ("spec", "place"),
-    [
-        ({"structures": [{"begin": "<n>", "schema": {"type": "number"}, "end": "END"}], "triggers": ["<n>"]},
-         "structures[0].end"),
-        ({"structures": [{"begin": "<n>", "schema": {"type": "no"}, "end": "</n>"}], "triggers": ["<n>"]},
-         "structures[0].schema"),
-        ({"tag": "n", "schema": {"properties": {"a.end": {"type": 1}}}}, "schema/properties/a.end"),
-        ({"tag": "n", "schema": {"type": "number"}, "end_tag": "END"}, "end_tag"),
-        ({"tag": "n", "schema": {"type": "no"}}, "schema"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_errors_name_the_keys_of_an_older_form(byte_engine: Engine, spec: Any, place: str) -> None:
-    with pytest.raises(RequestError, match=re.escape(f"response_format.structural_tag.{place}: ")):
-        plan_of(byte_engine, Format("plain"), response_format=StructuralTag(spec))
