@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grammars.compose.compose import Parts, compose
@@ -14,7 +14,8 @@ from guided.bitmask import allocate_bitmask, is_allowed
 from guided.engine.engine import Engine
 from guided.hf.model.renderers import template_renderer
 from guided.inspect.format_check import engine_for
-from guided.output.parser import ContentDelta, OutputParser, ToolCallArguments, ToolCallStart
+from guided.rows.answer import read_answer
+from guided.state.entry import Begin
 from guided.state.state import GuidanceState
 from tests.made_up.schemas import closed
 
@@ -62,16 +63,17 @@ def troubles(template: str, format: Format, names: Sequence[str] = tuple(CONVERS
     tools = {"tools": TOOLS} if format.inputs.tools == "native" else {}
     out = []
     for name in names:
-        for own, calls, text in _turns(render, format, *CONVERSATIONS[name], tools):
-            wrong = _trouble(plan, engine, own, calls, text)
-            out += [f"{name}: {wrong}"] if wrong else []
+        calls, said = CONVERSATIONS[name]
+        own = _own_text(render, format, calls, said, tools)
+        wrong = _trouble(plan, engine, own, calls, said) if own is not None else ""
+        out += [f"{name}: {wrong}"] if wrong else []
     return out
 
 
-def _turns(
+def _own_text(
     render: Any, format: Format, calls: list[tuple[str, dict[str, Any]]], text: str, tools: Mapping[str, Any]
-) -> Iterator[tuple[str, list[tuple[str, dict[str, Any]]], str]]:
-    """The assistant's own text of the first message that is rendered; several calls may follow one another."""
+) -> str | None:
+    """The assistant's own text, as it is rendered; None where several calls follow one another in messages."""
     made = [
         {"id": f"abcDEF{i:03d}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for i, (name, arguments) in enumerate(calls)
@@ -80,10 +82,11 @@ def _turns(
     answer: dict[str, Any] = {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
     prompt = render(messages_for([user], format), add_generation_prompt=True, **tools)
     told = messages_for([user, answer], format)
-    if len(told) == 2:
-        whole = render(told, **tools)
-        assert whole.startswith(prompt), (prompt, whole)
-        yield whole[len(prompt) :], calls, text
+    if len(told) != 2:
+        return None
+    whole: str = render(told, **tools)
+    assert whole.startswith(prompt), (prompt, whole)
+    return whole[len(prompt) :]
 
 
 def _trouble(plan: Plan, engine: Engine, own: str, calls: Sequence[tuple[str, dict[str, Any]]], text: str) -> str:
@@ -100,16 +103,7 @@ def _trouble(plan: Plan, engine: Engine, own: str, calls: Sequence[tuple[str, di
     rest = b"".join(map(engine.token_bytes, ids[taken:])).decode()
     if rest.strip() or not (state.is_stopped or state.is_accepting):
         return f"{own!r}: refused at {rest[:60]!r}"
-    parser = OutputParser(plan, engine, entry=plan.entry("fresh").name)
-    read: list[tuple[str, str]] = []
-    said = ""
-    for event in [*parser.feed(ids[: taken - 1] if state.is_stopped else ids[:taken]), *parser.finish()]:
-        match event:
-            case ContentDelta(text=more):
-                said += more
-            case ToolCallStart(name=name):
-                read.append((name, ""))
-            case ToolCallArguments(text=more):
-                read[-1] = (read[-1][0], read[-1][1] + more)
-    got = [(name, json.loads(arguments)) for name, arguments in read]
-    return "" if (said.strip(), got) == (text, list(calls)) else f"{own!r} reads back as {(said, got)!r}"
+    message = read_answer(ids[:taken], plan, engine, begin=Begin(plan.entry("fresh").name))
+    got = [(call.name, json.loads(call.arguments)) for call in message.tool_calls]
+    said = (message.content or "").strip()
+    return "" if (said, got) == (text, list(calls)) else f"{own!r} reads back as {(said, got)!r}"

@@ -108,61 +108,50 @@ def accepted_in_some_order(by_bytes: Compiled, value: Any) -> bool:
 def _written(state: GuidanceState, value: Any, steps: list[int]) -> Iterator[GuidanceState]:
     """The states after the value, by the order in which its keys were written."""
     if isinstance(value, dict):
-        opened = _fed(state, "{", steps)
-        if opened is not None:
+        for opened in _fed(state, "{", steps):
             yield from _members(opened, value, list(value), True, steps)
     elif isinstance(value, list):
-        opened = _fed(state, "[", steps)
-        if opened is not None:
+        for opened in _fed(state, "[", steps):
             yield from _items(opened, value, 0, steps)
     else:
         texts = [json.dumps(value, ensure_ascii=False)]
         if isinstance(value, float) and value.is_integer():
             texts.append(str(int(value)))
         for text in texts:
-            after = _fed(state, text, steps)
-            if after is not None:
-                yield after
+            yield from _fed(state, text, steps)
 
 
 def _members(
     state: GuidanceState, value: dict[str, Any], left: list[str], first: bool, steps: list[int]
 ) -> Iterator[GuidanceState]:
     if not left:
-        after = _fed(state, "}", steps)
-        if after is not None:
-            yield after
-        return
+        yield from _fed(state, "}", steps)
     for key in left:
-        head = _fed(state, ("" if first else ", ") + json.dumps(key, ensure_ascii=False) + ": ", steps)
-        if head is None:
-            continue
-        for after in _written(head, value[key], steps):
-            yield from _members(after, value, [other for other in left if other != key], False, steps)
+        for head in _fed(state, ("" if first else ", ") + json.dumps(key, ensure_ascii=False) + ": ", steps):
+            for after in _written(head, value[key], steps):
+                yield from _members(after, value, [other for other in left if other != key], False, steps)
 
 
 def _items(state: GuidanceState, value: list[Any], at: int, steps: list[int]) -> Iterator[GuidanceState]:
     if at == len(value):
-        after = _fed(state, "]", steps)
-        if after is not None:
-            yield after
+        yield from _fed(state, "]", steps)
         return
-    begun = _fed(state, ", ", steps) if at else state
-    if begun is not None:
+    for begun in _fed(state, ", ", steps) if at else [state]:
         for after in _written(begun, value[at], steps):
             yield from _items(after, value, at + 1, steps)
 
 
-def _fed(state: GuidanceState, text: str, steps: list[int]) -> GuidanceState | None:
+def _fed(state: GuidanceState, text: str, steps: list[int]) -> Iterator[GuidanceState]:
+    """The state after the text, if the masks let it through and steps are left."""
     if steps[0] <= 0:
-        return None
+        return
     steps[0] -= 1
     state = state.fork()
     for token in state.engine.tokenize(text):
         if state.is_stopped or not is_allowed(state.mask(), token):
-            return None
+            return
         state.commit([token])
-    return state
+    yield state
 
 
 def byte_judge(documents: Any) -> Judge:
@@ -249,11 +238,7 @@ def _is_in_string(state: GuidanceState) -> bool:
 
 def _string_ended(state: GuidanceState, compiled: Compiled) -> GuidanceState | None:
     """A copy after the end of the string that is being written, by one of the words of the plan's shortest answer."""
-    for word in _words(compiled):
-        ended = _fed(state, word[1:], [1])
-        if ended is not None:
-            return ended
-    return None
+    return next((ended for word in _words(compiled) for ended in _fed(state, word[1:], [1])), None)
 
 
 @lru_cache(maxsize=4)

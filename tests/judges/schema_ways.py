@@ -32,14 +32,18 @@ def excuses(schema: Any, value: Any, documents: Mapping[str, Any] | None, rows: 
         if speaks_of_order(row):
             yield False
         elif "calls it an annotation" in row.reason:
-            yield any(_has_format(place) and any(map(_is_string, parts)) for place, parts in met.values())
+            named = (
+                parts for place, parts in met.values() if isinstance(place.schema, dict) and "format" in place.schema
+            )
+            yield any(isinstance(part, str) for parts in named for part in parts)
         elif general is not None and not row.pointer:
             yield any(map(general, everything))
         elif row.keyword == "$schema":
             yield True
         else:
-            kind = _KINDS.get(row.keyword, _is_anything)
-            yield any(kind(part) for at, (_, parts) in met.items() if _is_at(row.pointer, at) for part in parts)
+            kind = _KINDS.get(row.keyword, object)
+            held = (part for at, (_, parts) in met.items() if _is_at(row.pointer, at) for part in parts)
+            yield any(_is_of(part, kind) for part in held)
 
 
 def way(schema: Any, value: Any, documents: Mapping[str, Any] | None = None) -> dict[str, tuple[Place, list[Any]]]:
@@ -156,10 +160,6 @@ def _is_at(pointer: str, place: str) -> bool:
 # -- what a row mentions
 
 
-def _has_format(place: Place) -> bool:
-    return isinstance(place.schema, dict) and "format" in place.schema
-
-
 def _parts(value: Any) -> Iterator[Any]:
     """All values inside a value, keys of objects too."""
     todo = [value]
@@ -172,56 +172,28 @@ def _parts(value: Any) -> Iterator[Any]:
             todo += part
 
 
-def _is_anything(part: Any) -> bool:
-    return True
-
-
 def _is_number(part: Any) -> bool:
     return isinstance(part, int | float) and not isinstance(part, bool)
 
 
-def _is_string(part: Any) -> bool:
-    return isinstance(part, str)
-
-
-def _is_object(part: Any) -> bool:
-    return isinstance(part, dict)
-
-
-def _is_array(part: Any) -> bool:
-    return isinstance(part, list)
-
-
-def _is_whole_with_point(part: Any) -> bool:
-    return isinstance(part, float) and part.is_integer()
-
-
-def _is_long_number(part: Any) -> bool:
-    return _is_number(part) and (isinstance(part, float) or abs(part) >= 10**64)
-
-
-def _has_control(part: Any) -> bool:
-    return isinstance(part, str) and any(char < " " or char == "\x7f" for char in part)
-
-
-def _has_separator(part: Any) -> bool:
-    return isinstance(part, str) and not {"\r", "\u2028", "\u2029"}.isdisjoint(part)
-
-
 #: Rows for a schema as a whole, by words of their reason.
 _GENERAL: tuple[tuple[str, Callable[[Any], bool]], ...] = (
-    ("digits in a row", _is_long_number),
-    ("integers are written without point", _is_whole_with_point),
-    ("control characters", _has_control),
-    ("line separator", _has_separator),
+    ("digits in a row", lambda part: _is_number(part) and (isinstance(part, float) or abs(part) >= 10**64)),
+    ("integers are written without point", lambda part: isinstance(part, float) and part.is_integer()),
+    ("control characters", lambda part: isinstance(part, str) and any(char < " " or char == "\x7f" for char in part)),
+    ("line separator", lambda part: isinstance(part, str) and not {"\r", "\u2028", "\u2029"}.isdisjoint(part)),
 )
 
-_KINDS: Mapping[str, Callable[[Any], bool]] = {
+#: The keywords that are about values of one type alone.
+_KINDS: Mapping[str, type] = {
     **dict.fromkeys(
-        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "type", "enum", "const"),
-        _is_number,
+        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "type", "enum", "const"), float
     ),
-    **dict.fromkeys(("pattern", "format", "minLength", "maxLength"), _is_string),
-    **dict.fromkeys(("required", "dependencies", "dependentRequired", "minProperties", "maxProperties"), _is_object),
-    **dict.fromkeys(("unevaluatedItems", "contains", "uniqueItems"), _is_array),
+    **dict.fromkeys(("pattern", "format", "minLength", "maxLength"), str),
+    **dict.fromkeys(("required", "dependencies", "dependentRequired", "minProperties", "maxProperties"), dict),
+    **dict.fromkeys(("unevaluatedItems", "contains", "uniqueItems"), list),
 }
+
+
+def _is_of(part: Any, kind: type) -> bool:
+    return _is_number(part) if kind is float else isinstance(part, kind)

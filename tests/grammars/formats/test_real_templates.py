@@ -24,7 +24,8 @@ from guided.hf.model.renderers import NO_NAMES, mutable_renderer, template_rende
 from guided.hf.model.tokenizer import facts_of, tokenizer_json
 from guided.hf.model.wire_format import inference_of
 from guided.inspect.format_check import check_golden_texts, engine_for
-from guided.output.parser import ContentDelta, OutputParser, ToolCallArguments, ToolCallStart
+from guided.rows.answer import read_answer
+from guided.state.entry import Begin
 from special_tokens import SpecialTokens
 from special_tokens.errors import RequestError
 from tests.shared_templates import shared_inference, shared_template, template_names
@@ -186,17 +187,9 @@ def test_random_calls_rendered_by_the_template_are_read_back(name: str, seed: in
         if token in ends and token not in opening(format, engine):
             break
         ids.append(token)
-    parser = OutputParser(plan, engine, entry=plan.entry("fresh").name)
-    read: list[list[Any]] = []
-    for event in [*parser.feed(ids), *parser.finish()]:
-        match event:
-            case ToolCallStart(name=called):
-                read.append([called, ""])
-            case ToolCallArguments(text=more):
-                read[-1][1] += more
-            case ContentDelta(text=more):
-                assert not more.strip() or more.strip() in text.split(made[0][0])[0]
-    assert [(called, json.loads(arguments)) for called, arguments in read] == made
+    message = read_answer(ids, plan, engine, begin=Begin(plan.entry("fresh").name))
+    assert (message.content or "").strip() in text.split(made[0][0])[0]
+    assert [(call.name, json.loads(call.arguments)) for call in message.tool_calls] == made
 
 
 def opening(format: Format, engine: Any) -> set[int | None]:

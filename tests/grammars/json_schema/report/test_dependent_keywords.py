@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from grammars.json_schema.build import build
+from grammars.json_schema.document.dialects import DIALECTS
 from special_tokens.errors import GuidedError, SchemaError
 from tests.cases import seeds
 from tests.guided.validation.validators import judge as verdicts
@@ -29,106 +30,143 @@ def keys() -> dict[str, Any]:
 
 
 CLOSED: dict[str, Any] = {"unevaluatedProperties": False}
+_FOUR, _, _SEVEN, _2019, _2020 = (dialect.uri for dialect in DIALECTS)
 
 
-@pytest.mark.parametrize(
-    ("schema", "invalid"),
-    [
-        ({"anyOf": [{"properties": {"a": relaxed()}}, {"properties": {"b": True}}], **CLOSED}, {"a": "x"}),
-        ({"if": {"properties": {"a": relaxed()}, "required": ["a"]}, **CLOSED}, {"a": "x"}),
-        (
-            {
-                "anyOf": [
-                    {"properties": {"a": {"type": "array", "uniqueItems": True, "items": {"type": "array"}}}},
-                    {"properties": {"b": True}},
-                ],
-                **CLOSED,
-            },
-            {"a": [[1], [1]]},
-        ),
-        (
-            {
-                "$ref": "#/$defs/x",
-                "$defs": {"x": {"allOf": [{"anyOf": [{"properties": {"a": relaxed()}}, {"minProperties": 0}]}]}},
-                **CLOSED,
-            },
-            {"a": "x"},
-        ),
-        (
-            {
-                "properties": {
-                    "k": {
-                        "type": "object",
-                        "dependentSchemas": {"a": {"oneOf": [{"properties": {"a": relaxed()}}, {"required": ["b"]}]}},
-                        **CLOSED,
-                    }
+def _within(dialect: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A member with the word of another dialect, which names none there."""
+    return {"$schema": _2020, "properties": {"a": {"$schema": dialect, **schema}}}
+
+
+#: Schemas, and values that break them and are accepted.
+LET_PASS: list[tuple[Any, Any]] = [
+    ({"anyOf": [{"properties": {"a": relaxed()}}, {"properties": {"b": True}}], **CLOSED}, {"a": "x"}),
+    ({"if": {"properties": {"a": relaxed()}, "required": ["a"]}, **CLOSED}, {"a": "x"}),
+    (
+        {
+            "anyOf": [
+                {"properties": {"a": {"type": "array", "uniqueItems": True, "items": {"type": "array"}}}},
+                {"properties": {"b": True}},
+            ],
+            **CLOSED,
+        },
+        {"a": [[1], [1]]},
+    ),
+    (
+        {
+            "$ref": "#/$defs/x",
+            "$defs": {"x": {"allOf": [{"anyOf": [{"properties": {"a": relaxed()}}, {"minProperties": 0}]}]}},
+            **CLOSED,
+        },
+        {"a": "x"},
+    ),
+    (
+        {
+            "properties": {
+                "k": {
+                    "type": "object",
+                    "dependentSchemas": {"a": {"oneOf": [{"properties": {"a": relaxed()}}, {"required": ["b"]}]}},
+                    **CLOSED,
                 }
-            },
-            {"k": {"a": "x"}},
-        ),
-        ({"if": keys(), "then": {"additionalProperties": True}, **CLOSED}, {"aa": "x"}),
-        ({**keys(), "additionalProperties": {"type": "null"}, **CLOSED}, {"b": 1}),
-        (
-            {
-                "anyOf": [
-                    {
-                        "if": keys(),
-                        "then": {"unevaluatedProperties": {"type": "string"}, **keys()},
-                        "unevaluatedProperties": {"const": 1},
-                    }
-                ]
-            },
-            {"aa": "x", "b": 2},
-        ),
-        # a property that is called as a keyword is
-        (
-            {"properties": {"properties": {"not": {"properties": {"a": relaxed()}, "required": ["a"]}}}},
-            {"properties": {"a": "aa"}},
-        ),
-        # what is broken evaluates nothing, and validators name both
-        ({"allOf": [{"properties": {"a": relaxed()}}], **CLOSED}, {"a": "x"}),
-        ({"additionalProperties": relaxed(), **CLOSED}, {"b": "b"}),
-        ({"$ref": "#/$defs/a", "$defs": {"a": {"unevaluatedProperties": relaxed()}}, **CLOSED}, {"b": "b"}),
-        ({"allOf": [{"prefixItems": [relaxed()]}], "unevaluatedItems": False}, ["x"]),
-        # two references, of which the second leads to what is relaxed
-        (
-            {
-                "$dynamicRef": "#dyn",
-                "$ref": "#/$defs/e",
-                "unevaluatedProperties": {"const": "x"},
-                "$defs": {"e": {}, "y": {"$dynamicAnchor": "dyn", "unevaluatedProperties": relaxed()}},
-            },
-            {"a": "x"},
-        ),
-        # the same keyword with the same value, next to the reference and at its target
-        (
-            {
-                "contains": {"const": "x"},
-                "maxContains": 1,
-                "$ref": "#/$defs/y",
-                "$defs": {"y": {"contains": relaxed(), "minContains": 0, "maxContains": 1}},
-            },
-            ["x", "aa", "aa"],
-        ),
-        # a definition that is called as a keyword is
-        (
-            {
-                "$ref": "#/x/properties",
-                "x": {"properties": {"not": {"properties": {"a": relaxed()}, "required": ["a"]}}},
-            },
-            {"a": "aa"},
-        ),
-        ({"anyOf": [{"prefixItems": [relaxed()]}, {"minItems": 0}], "unevaluatedItems": False}, ["x"]),
-        ({"contains": relaxed(), "unevaluatedItems": False}, ["aa", "x"]),
-        ({"contains": {"pattern": "\\p{Script=Greek}", "type": "string"}, "minContains": 0, "maxContains": 0}, ["α"]),
-    ],
-)
-def test_what_leans_on_a_relaxed_part_has_a_row(judge: Judge, schema: Any, invalid: Any) -> None:
-    schema = {"type": "array" if isinstance(invalid, list) else "object", **schema}
+            }
+        },
+        {"k": {"a": "x"}},
+    ),
+    ({"if": keys(), "then": {"additionalProperties": True}, **CLOSED}, {"aa": "x"}),
+    ({**keys(), "additionalProperties": {"type": "null"}, **CLOSED}, {"b": 1}),
+    (
+        {
+            "anyOf": [
+                {
+                    "if": keys(),
+                    "then": {"unevaluatedProperties": {"type": "string"}, **keys()},
+                    "unevaluatedProperties": {"const": 1},
+                }
+            ]
+        },
+        {"aa": "x", "b": 2},
+    ),
+    # a property that is called as a keyword is
+    (
+        {"properties": {"properties": {"not": {"properties": {"a": relaxed()}, "required": ["a"]}}}},
+        {"properties": {"a": "aa"}},
+    ),
+    # what is broken evaluates nothing, and validators name both
+    ({"allOf": [{"properties": {"a": relaxed()}}], **CLOSED}, {"a": "x"}),
+    ({"additionalProperties": relaxed(), **CLOSED}, {"b": "b"}),
+    ({"$ref": "#/$defs/a", "$defs": {"a": {"unevaluatedProperties": relaxed()}}, **CLOSED}, {"b": "b"}),
+    ({"allOf": [{"prefixItems": [relaxed()]}], "unevaluatedItems": False}, ["x"]),
+    # two references, of which the second leads to what is relaxed
+    (
+        {
+            "$dynamicRef": "#dyn",
+            "$ref": "#/$defs/e",
+            "unevaluatedProperties": {"const": "x"},
+            "$defs": {"e": {}, "y": {"$dynamicAnchor": "dyn", "unevaluatedProperties": relaxed()}},
+        },
+        {"a": "x"},
+    ),
+    # the same keyword with the same value, next to the reference and at its target
+    (
+        {
+            "contains": {"const": "x"},
+            "maxContains": 1,
+            "$ref": "#/$defs/y",
+            "$defs": {"y": {"contains": relaxed(), "minContains": 0, "maxContains": 1}},
+        },
+        ["x", "aa", "aa"],
+    ),
+    # a definition that is called as a keyword is
+    (
+        {"$ref": "#/x/properties", "x": {"properties": {"not": {"properties": {"a": relaxed()}, "required": ["a"]}}}},
+        {"a": "aa"},
+    ),
+    ({"anyOf": [{"prefixItems": [relaxed()]}, {"minItems": 0}], "unevaluatedItems": False}, ["x"]),
+    ({"contains": relaxed(), "unevaluatedItems": False}, ["aa", "x"]),
+    ({"contains": {"pattern": "\\p{Script=Greek}", "type": "string"}, "minContains": 0, "maxContains": 0}, ["α"]),
+]
+#: The same, and one of the rows.
+LET_PASS_WITH: list[tuple[Any, Any, tuple[str, str]]] = [
+    # what only we read, where it is denied
+    *(
+        ({"$schema": _FOUR, "type": "integer", **denied}, 1, (at, "exclusiveMinimum"))
+        for denied, at in (
+            ({"not": {"exclusiveMinimum": 2}}, "/not"),
+            ({"oneOf": [{"minimum": 0}, {"exclusiveMinimum": 2}]}, "/oneOf/1"),
+            ({"oneOf": [{"maximum": 2}, {"exclusiveMinimum": 2}]}, "/oneOf/1"),
+        )
+    ),
+    ({"$schema": _2019, "not": {"dependencies": {"a": ["b"]}}}, {"a": 1}, ("/not", "dependencies")),
+    ({"oneOf": [{"dependencies": {"a": ["b"]}}, {"required": ["a"]}]}, {"a": 1}, ("/oneOf/0", "dependencies")),
+    # what a stray dialect asks for more
+    *(
+        (_within(dialect, schema), {"a": value}, ("/properties/a", word))
+        for dialect, schema, value, word in (
+            (_2019, {"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}, ["a"], "items"),
+            (_2019, {"prefixItems": [{"const": 1}], "unevaluatedItems": False}, [1], "unevaluatedItems"),
+            (_SEVEN, {"contains": {"const": 1}, "minContains": 0}, [2], "contains"),
+        )
+    ),
+    # steps of numbers that are not enforced
+    ({"type": "integer", "not": {"multipleOf": 3}}, 9, ("", "not")),
+    ({"oneOf": [{"multipleOf": 7}, {"type": "number"}]}, 7, ("", "oneOf")),
+    ({"items": {"if": {"multipleOf": 7}, "then": {"type": "string"}}}, [7], ("/items", "if")),
+    ({"$ref": "#/$defs/a", "$defs": {"a": {"multipleOf": 10007}}}, 1, ("/$defs/a", "multipleOf")),
+    ({"allOf": [{"multipleOf": 10007}]}, 1, ("/allOf/0", "multipleOf")),
+    ({"allOf": [{"multipleOf": 0.3}], "not": {"type": "integer"}}, 0.1, ("/allOf/0", "multipleOf")),
+]
+
+
+@pytest.mark.parametrize(("schema", "invalid", "row"), [*((*case, None) for case in LET_PASS), *LET_PASS_WITH])
+def test_what_leans_on_a_relaxed_part_has_a_row(judge: Judge, schema: Any, invalid: Any, row: Any) -> None:
+    kinds = {list: {"type": "array"}, dict: {"type": "object"}}
+    schema = {**kinds.get(type(invalid), {}), **schema}
     assert False in {verdict.is_valid for verdict in verdicts(schema, invalid)}
     found = judge.compiled(schema)
     assert found.accepts(json.dumps(invalid, ensure_ascii=False))  # else there is nothing to excuse
-    assert not unexcused(schema, invalid, None, found.plan.schema_report.relaxed)
+    relaxed = found.plan.schema_report.relaxed
+    assert not unexcused(schema, invalid, None, relaxed)
+    assert row is None or row in {(one.pointer, one.keyword) for one in relaxed}
 
 
 def test_many_relaxed_rows_after_many_references_take_no_time() -> None:
@@ -208,14 +246,9 @@ def test_keys_that_readers_differ_on_can_be_asked_for(judge: Judge, schema: Any,
     assert not found.accepts(json.dumps(invalid, ensure_ascii=False))
 
 
-@pytest.mark.parametrize(
-    ("schema", "valid"),
-    [
-        ({"patternProperties": {"^(?!a)\\w$": INTEGERS}, "required": ["é"], "type": "object", **CLOSED}, {"é": 1}),
-    ],
-)
-def test_the_error_says_that_validators_may_read_an_impossible_schema_otherwise(schema: Any, valid: Any) -> None:
-    assert all(verdict.is_valid for verdict in verdicts(schema, valid))
+def test_the_error_says_that_validators_may_read_an_impossible_schema_otherwise() -> None:
+    schema = {"patternProperties": {"^(?!a)\\w$": INTEGERS}, "required": ["é"], "type": "object", **CLOSED}
+    assert all(verdict.is_valid for verdict in verdicts(schema, {"é": 1}))
     with pytest.raises(SchemaError, match="some readings of its patterns, formats or contains may allow values"):
         build(schema)
     with pytest.raises(SchemaError) as error:
