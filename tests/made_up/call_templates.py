@@ -126,28 +126,22 @@ JSON_VALUES: dict[str, str] = {
 }
 
 
-def _typed(words: dict[str, str]) -> str:
-    tests = {"string": "string", "boolean": "boolean", "integer": "integer", "float": "float", "mapping": "mapping"}
-    flag = " else ".join(f"'{words[name]}' if v is {test}" for name, test in tests.items())
+def _typed(words: str) -> str:
+    """With a word for strings, booleans, whole and other numbers, mappings, and all else."""
+    *known, other = words.split()
+    tests = zip(known, ("string", "boolean", "integer", "float", "mapping"), strict=True)
+    flag = " else ".join(f"'{word}' if v is {test}" for word, test in tests)
     return each(
         '<do fn="NAME">{% for k, v in c.function.arguments.items() %}<arg is="{{ k }}" as="{{ '
-        + flag
-        + " else '"
-        + words["other"]
-        + "' }}\">{{ v if v is string else v | tojson }}</arg>{% endfor %}</do>"
+        f"{flag} else '{other}' }}}}\">{{{{ v if v is string else v | tojson }}}}</arg>{{% endfor %}}</do>"
     )
 
 
 #: A word for the type of each value; whole numbers have one of their own.
 TYPED: dict[str, str] = {
-    "short words": _typed(
-        {"string": "str", "boolean": "bool", "integer": "int", "float": "float", "mapping": "map", "other": "json"}
-    ),
-    "words of schemas": _typed(
-        {"string": "string", "boolean": "boolean", "integer": "integer", "float": "number", "mapping": "object",
-         "other": "array"}
-    ),
-}  # fmt: skip
+    "short words": _typed("str bool int float map json"),
+    "words of schemas": _typed("string boolean integer number object array"),
+}
 
 #: A call without arguments is written in a way of its own, which no format has.
 EMPTY: dict[str, tuple[str, str]] = {

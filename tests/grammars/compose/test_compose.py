@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.engine.engine import Engine
 from guided.state.state import GuidanceState
 from special_tokens.errors import GrammarError
-from tests.conftest import small_engine
 from tests.judges.plans import END, FORMAT, accepts, plan_of
 from tests.made_up.schemas import closed
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
@@ -75,18 +73,6 @@ def test_C5_an_end_added_to_the_registry_ends_only_its_own_plans(engine: Engine)
     assert accepts(ours, engine, "Hi<|endoftext|>")
     assert not accepts(theirs, engine, "Hi<|endoftext|>")
     assert accepts(theirs, engine, "Hi<|im_end|>")
-
-
-def test_C7_free_text_beside_calls_before_and_after():
-    form = FORMAT.tool_calls
-    engine = small_engine()
-    format = replace(QUIET, tool_calls=replace(form, text_after=True))
-    plan = plan_of(engine, format, tools=[F, G])
-    for answer in ("Text.", CALL_F, f"Text.\n{CALL_F}", f"{CALL_F}\n{CALL_G}", f"{CALL_F} and then {CALL_G} done"):
-        assert accepts(plan, engine, answer + END), answer
-    for token in ("<|im_start|>", "</tool_call>", "<think>", "<|endoftext|>"):
-        assert not accepts(plan, engine, f"Text {token}")
-        assert not accepts(plan, engine, f"{CALL_F} text {token}")
 
 
 def test_required_with_a_broken_format_is_still_refused(engine: Engine):

@@ -20,6 +20,7 @@ import pytest
 from grammars.plan.plan import Plan
 from grammars.values.constraints import Choice, Gbnf, Lark, Llguidance, Regex, StructuralTag
 from guided.engine.engine import Engine
+from tests.conftest import SPECIAL
 from tests.judges.plans import FORMAT, accepts, plan_of, walk, write_to_the_end
 from tests.made_up.schemas import closed
 from tests.made_up.tokenizers import MARKERS, small_tokenizer, small_tokens
@@ -28,10 +29,6 @@ from tests.made_up.wire_forms import FORMS
 SCHEMA = closed({"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0, "maximum": 150}})
 LARK = 'start: greeting "!"\ngreeting: "hi" | "hello" " " NAME\nNAME: /[a-z]{1,8}/'
 GBNF = 'root ::= "(" root ")" | [0-9]{1,3}'
-
-
-def _is_lark(text: str) -> bool:
-    return re.fullmatch(r"(?:hi|hello [a-z]{1,8})!", text) is not None
 
 
 def _is_gbnf(text: str) -> bool:
@@ -48,8 +45,7 @@ def _is_json(text: str) -> bool:
     return jsonschema.Draft202012Validator(SCHEMA).is_valid(value) and text == json.dumps(value, ensure_ascii=False)
 
 
-def _is_tagged(text: str) -> bool:
-    return re.fullmatch(r"<v>-?(?:0|[1-9][0-9]{0,63})</v>", text) is not None
+IS_TAGGED = re.compile(r"<v>-?(?:0|[1-9][0-9]{0,63})</v>").fullmatch
 
 
 @dataclass(frozen=True)
@@ -62,18 +58,16 @@ class Constraint:
 
 
 OPTIONS = ["yes", "no", 'maybe "so"']
-GRAMMARS = [
-    {"lark_grammar": 'start: "<v>" %json {"type": "integer"} "</v>"'},
-]
+GRAMMARS = [{"lark_grammar": 'start: "<v>" %json {"type": "integer"} "</v>"'}]
 CONSTRAINTS = {
     "none": Constraint(None, "Hello <b>, 你好 {\"a\"}", lambda text: True),
     "choice": Constraint(Choice(OPTIONS), OPTIONS[2], OPTIONS.__contains__),
     "regex": Constraint(Regex(r"[A-Z]{2}-[0-9]{3}"), "QX-042", re.compile(r"[A-Z]{2}-[0-9]{3}").fullmatch),
     "json": Constraint(SCHEMA, '{"name": "Zoë \\"Q\\"", "age": 41}', _is_json),
-    "lark": Constraint(Lark(LARK), "hello ann!", _is_lark),
+    "lark": Constraint(Lark(LARK), "hello ann!", re.compile("(?:hi|hello [a-z]{1,8})!").fullmatch),
     "gbnf": Constraint(Gbnf(GBNF), "((042))", _is_gbnf),
-    "structural_tag": Constraint(StructuralTag({"tag": "v", "schema": {"type": "integer"}}), "<v>-12</v>", _is_tagged),
-    "llguidance": Constraint(Llguidance({"grammars": GRAMMARS}), "<v>7</v>", _is_tagged),
+    "structural_tag": Constraint(StructuralTag({"tag": "v", "schema": {"type": "integer"}}), "<v>-12</v>", IS_TAGGED),
+    "llguidance": Constraint(Llguidance({"grammars": GRAMMARS}), "<v>7</v>", IS_TAGGED),
 }  # fmt: skip
 
 TOOLS = [
@@ -127,13 +121,8 @@ TEXT_CLOSERS = (*CLOSERS, "</think>", "\n</think>\n\n", "</tool_call>")
 EFFORTS = [
     (None, "native", PHASES["native"]),
     ("none", "native", None),
-    ("low", "native", PHASES["native"]),
-    ("medium", "native", PHASES["native"]),
-    ("high", "native", PHASES["native"]),
-    ("low", "structured", PHASES["low"]),
-    ("medium", "structured", PHASES["medium"]),
-    ("high", "structured", PHASES["high"]),
-    ("chain_of_thought", "structured", PHASES["chain_of_thought"]),
+    *((level, "native", PHASES["native"]) for level in ("low", "medium", "high")),
+    *((level, "structured", PHASES[level]) for level in ("low", "medium", "high", "chain_of_thought")),
 ]
 TAILS = ("fresh", "inside", "after")
 ENDS = (("<|im_end|>",), ("<|im_end|>", "<|endoftext|>"))
@@ -174,7 +163,6 @@ SOME += [
         itertools.product(("none", "json"), CHOICES, EFFORTS[::4], ("text", "xml"))
     )
 ]
-SPECIAL = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 
 
 @cache

@@ -16,14 +16,14 @@ from grammars.values.constraints import Choice, Lark
 from grammars.values.format import EffortSwitch, Ends, Format, ReasoningFormat, Switch
 from guided.bitmask import allocate_bitmask, allowed_ids
 from guided.engine.engine import Engine
-from guided.output.parser import ContentDelta, OutputParser
+from guided.rows.answer import read_answer
 from guided.state.entry import begin_of
 from guided.state.state import GuidanceState
 from special_tokens.errors import GrammarError, RequestError
 from tests.cases import seeds
+from tests.conftest import small_engine
 from tests.grammars.compose.test_matrix import CLOSERS, PHASES, TEXT_CLOSERS
 from tests.judges.plans import END, FORMAT, THINKING, accepts, plan_of, walk, write_to_the_end
-from tests.made_up.tokenizers import small_tokenizer, small_tokens
 
 THINK, ANSWER = "<think>\n", "\n</think>\n\nok" + END
 
@@ -204,11 +204,6 @@ def test_R6_a_template_that_cannot_end_is_named_in_its_own_words_where_markers_a
 # -- R7, R8: every level ends, in every script
 
 
-def marked_engine(markers: tuple[str, ...]) -> Engine:
-    text = small_tokenizer(markers, special=markers)
-    return Engine(text, small_tokens(text, eos=(END,)))
-
-
 FRAMINGS = [
     ReasoningFormat("<think>\n", "\n</think>\n\n"),
     ReasoningFormat("<think>", "</think>"),
@@ -223,7 +218,8 @@ FRAMINGS = [
 @pytest.mark.parametrize("seed", seeds(2, default=1))
 def test_R7_every_level_ends_under_every_framing(form: ReasoningFormat, as_tokens: bool, seed: int):
     words = (form.start.strip(), form.end.strip())
-    engine = marked_engine((END, *(w for w in words if as_tokens and " " not in w)))
+    markers = (END, *(w for w in words if as_tokens and " " not in w))
+    engine = small_engine(markers, special=markers)
     format = Format("framed", form, ends=Ends((END,)))
     closers = (*TEXT_CLOSERS, form.end, form.end.strip())
     for level in [*SHIPPED, CUSTOM]:
@@ -232,9 +228,7 @@ def test_R7_every_level_ends_under_every_framing(form: ReasoningFormat, as_token
         written = write_to_the_end(plan, engine, rng, wander=rng.choice([5, 80]), closers=closers)
         text = b"".join(map(engine.token_bytes, written)).decode("utf-8", "replace")
         assert text.count(words[1]) == 1, text
-        parser = OutputParser(plan, engine)
-        events = [*parser.feed(written[:-1]), *parser.finish()]
-        assert "".join(e.text for e in events if isinstance(e, ContentDelta)) == "x", text
+        assert read_answer(written, plan, engine).content == "x", text
 
 
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("gemma3", "deepseek_v4", "mistral")]
@@ -281,10 +275,8 @@ def test_R8_every_script_thinks_under_every_level(engine: Engine, script: str):
     }.items():  # fmt: skip
         plan = structured(engine, level)
         assert accepts(plan, engine, THINK + phases + ANSWER), level
-        assert (
-            accepts(plan_of(engine, reasoning_effort=level), engine, THINK + phases + ANSWER)
-            or level == "chain_of_thought"
-        )
+        native = plan_of(engine, reasoning_effort=level)
+        assert accepts(native, engine, THINK + phases + ANSWER) or level == "chain_of_thought"
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -393,14 +385,9 @@ def test_R12_a_templates_effort_argument_gets_its_nearest_value(engine: Engine, 
 def test_R13_reasoning_is_read_back_apart_from_the_answer(engine: Engine, level: str):
     plan = plan_of(engine, reasoning_effort="high") if level == "native" else structured(engine, level)
     ids = engine.tokenize(THINK + PHASES[level] + ANSWER)
-    parser = OutputParser(plan, engine)
-    events = [*parser.feed(ids[:-1]), *parser.finish()]
-    texts = {
-        kind: "".join(e.text for e in events if type(e).__name__ == kind) for kind in ("ReasoningDelta", "ContentDelta")
-    }
-    assert texts == {"ReasoningDelta": PHASES[level], "ContentDelta": "ok"}
-    close = engine.tokens.id_of("</think>")
-    assert parser.reasoning_tokens == ids.index(close) - 1
+    message = read_answer(ids, plan, engine)
+    assert (message.reasoning, message.content) == (PHASES[level], "ok")
+    assert message.usage.reasoning_tokens == ids.index(engine.tokens.id_of("</think>")) - 1
 
 
 @pytest.mark.parametrize("effort", ["low", "high", "cot"])

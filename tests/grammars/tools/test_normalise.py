@@ -17,11 +17,9 @@ from pydantic import BaseModel, Field
 from grammars.plan.plan import Plan
 from grammars.tools.normalise import MAX_TOOLS, normal_tools
 from grammars.values.tool import Tool
-from guided.engine.counters import Guidance
 from guided.engine.engine import Engine
-from guided.output.message import Usage
-from guided.output.message_builder import MessageBuilder
-from guided.output.parser import OutputParser
+from guided.rows.answer import read_answer
+from guided.state.entry import Begin
 from special_tokens.errors import GrammarError, ToolError
 from tests.cases import costly
 from tests.judges.plans import END, FORMAT, accepts, plan_of, write_to_the_end
@@ -96,10 +94,8 @@ def call(name: str, arguments: Any) -> str:
     return f"<tool_call>\n{json.dumps(body, ensure_ascii=False)}\n</tool_call>"
 
 
-def calls_in(parser: OutputParser, tokens: list[int], plan: Plan) -> list[tuple[str, Any]]:
-    builder = MessageBuilder(plan)
-    builder.add([*parser.feed(tokens), *parser.finish()])
-    message = builder.message(ended=True, usage=Usage(), guidance=Guidance())
+def calls_in(plan: Plan, engine: Engine, tokens: list[int]) -> list[tuple[str, Any]]:
+    message = read_answer(tokens, plan, engine, begin=Begin("after"))
     return [(found.name, found.parsed) for found in message.tool_calls]
 
 
@@ -141,8 +137,7 @@ def test_T5_fifty_tools_are_told_apart(engine: Engine):
     for i, name in enumerate(names):
         text = call(name, {f"a{i}": i})
         assert writes(plan, engine, text), name
-        parser = OutputParser(plan, engine, entry="after")
-        assert calls_in(parser, engine.tokenize(text), plan) == [(name, {f"a{i}": i})]
+        assert calls_in(plan, engine, engine.tokenize(text)) == [(name, {f"a{i}": i})]
         other = (i + 1) % len(names)
         assert not writes(plan, engine, call(name, {f"a{other}": other})), "the arguments of another tool"
 
@@ -166,8 +161,7 @@ def test_a_name_with_quotes_or_a_marker_is_written_or_refused(engine: Engine, na
     assert b"".join(map(engine.token_bytes, written)).decode() == call(name, {})
     markers = [token for token in written if token in engine.tokens.marker_ids]
     assert markers == engine.tokenize("<tool_call></tool_call>")
-    parser = OutputParser(plan, engine, entry="after")
-    assert calls_in(parser, written, plan) == [(name, {})]
+    assert calls_in(plan, engine, written) == [(name, {})]
 
 
 def custom(format: Any) -> dict[str, Any]:
