@@ -26,12 +26,19 @@ _LOST = {"type": "string", "pattern": "^(a|b)\\1$"}  # a back-reference: relaxed
         ({"properties": {"a": {"items": [{"items": [_LOST]}]}}}, "/properties/a/items/0/items/0"),
         ({"definitions": {"a": [_LOST]}, "$ref": "#/definitions/a/0"}, "/definitions/a/0"),
         ({"items": [{}, _LOST], "properties": {"a": {"$ref": "#/items/1"}}}, "/items/1"),
+        (_LOST, ""),
+        ({"anyOf": [{"type": "integer"}, _LOST]}, "/anyOf/1"),
+        ({"type": "object", "propertyNames": _LOST}, "/propertyNames"),
         ({"type": "object", "nullable": True, "allOf": [{"properties": {"a": _LOST}}]}, "/allOf/0/properties/a"),
     ],
 )
-def test_the_pointer_is_into_the_schema_as_it_was_given(schema: dict[str, Any], wanted: str) -> None:
-    report = build({"$schema": _SEVEN, **schema}, spelling=DEFAULT_SPELLING, watch=True).report
-    assert wanted in {row.pointer for row in report.relaxed if row.keyword == "pattern"}
+@pytest.mark.parametrize("watch", [False, True])
+def test_the_pointer_is_into_the_schema_as_it_was_given(schema: dict[str, Any], wanted: str, watch: bool) -> None:
+    schema = {"$schema": _SEVEN, **schema}
+    rows = build(schema, watch=watch).report.relaxed
+    assert {row.pointer for row in rows if row.keyword == "pattern"} == {wanted}
+    with pytest.raises(SchemaError, match="back-reference"):
+        build(schema, watch=watch, policy="strict")
 
 
 _DEEP = ("/properties/not/if/items", "not")

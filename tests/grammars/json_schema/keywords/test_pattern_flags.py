@@ -101,7 +101,10 @@ def test_what_one_reader_knows_is_relaxed(pattern: str, reason: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(?<n>a)(?<n>b)", "(?P<n>a)|(?P<n>b)", "(?i", "(?~a)", "(?)", "(?-)", "a**", "(?i:a", "(a", "a)", "[a", "a{2,1}"],
+    [
+        *("(?<n>a)(?<n>b)", "(?P<n>a)|(?P<n>b)", "(?i", "(?~a)", "(?)", "(?-)", "a**", "(?i:a", "(a", "a)", "[a"),
+        *("a{2,1}", "\\u{411", "[\\u{411", "a\\u{4", "(\\u{1F600"),
+    ],
 )
 def test_what_no_one_reads_is_no_pattern(pattern: str) -> None:
     with pytest.raises(InvalidPattern):

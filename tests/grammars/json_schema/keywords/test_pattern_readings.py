@@ -361,13 +361,6 @@ def test_many_words_that_are_long_are_not_all_spelled() -> None:
     assert finite_words(rep(chars([(0x1F600, 0x1F600)]), 0, 29_999), 100) is None
 
 
-@pytest.mark.parametrize("pattern", ["\\u{411", "[\\u{411", "a\\u{4", "(\\u{1F600"])
-def test_a_code_point_that_is_not_closed_is_no_pattern(pattern: str) -> None:
-    """The parser began with the pattern again, for ever."""
-    with pytest.raises(SchemaError, match="not closed"):
-        build({"type": "string", "pattern": pattern}, watch=True)
-
-
 @pytest.mark.parametrize(("pattern", "text"), [("^a{5", "a{5"), ("^x{2,", "x{2,"), ("^a{", "a{")])
 def test_braces_that_are_not_closed_are_text(judge: Judge, pattern: str, text: str) -> None:
     found = judge.compiled({"type": "string", "pattern": pattern}, "strict")
