@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from grammars.compose.tool_section import ToolSection
@@ -83,23 +84,13 @@ def summed(events: Sequence[CallEvent], markers: Markers) -> list[Any]:
     """Events with neighbouring deltas joined: what does not depend on how the text was cut."""
     out: list[Any] = []
     for event in events:
+        if isinstance(event, ArgumentsDelta | StrayText | CutCall):
+            event = replace(event, text=markers.plain(event.text))
         last = out[-1] if out else None
-        match event:
-            case ArgumentsDelta(index=index, text=text):
-                plain = markers.plain(text)
-                if isinstance(last, ArgumentsDelta) and last.index == index:
-                    out[-1] = ArgumentsDelta(index, last.text + plain)
-                else:
-                    out.append(ArgumentsDelta(index, plain))
-            case StrayText(text=text):
-                plain = markers.plain(text)
-                out[-1:] = (
-                    [StrayText(last.text + plain)] if isinstance(last, StrayText) else [*out[-1:], StrayText(plain)]
-                )
-            case CutCall(text=text, name=name):
-                out.append(CutCall(markers.plain(text), name))
-            case _:
-                out.append(event)
+        if isinstance(event, ArgumentsDelta | StrayText) and last == replace(event, text=getattr(last, "text", "")):
+            out[-1] = replace(event, text=last.text + event.text)
+        else:
+            out.append(event)
     return out
 
 

@@ -25,10 +25,11 @@ def tag(begin: str, content: Any, end: Any) -> dict[str, Any]:
     return {"type": "tag", "begin": begin, "content": content, "end": end}
 
 
+#: Where formats of several parts hold them; all others hold one content.
+_PARTS = {"triggered_tags": "tags", "tags_with_separator": "tags", "dispatch": "rules"}
+_PARTS |= dict.fromkeys(("sequence", "or"), "elements")
+
+
 def of(kind: str, *parts: Any, **more: Any) -> dict[str, Any]:
-    """Return a format of others: sequences and options have several parts, repeats one."""
-    return {
-        "type": kind,
-        **({"elements": list(parts)} if kind in ("sequence", "or") else {"content": parts[0]}),
-        **more,
-    }
+    """Return a format of others: sequences, options, tags and rules have several parts, repeats one."""
+    return {"type": kind, **({_PARTS[kind]: list(parts)} if kind in _PARTS else {"content": parts[0]}), **more}

@@ -75,22 +75,7 @@ def _with(properties: dict[str, Any], required: tuple[str, ...] = ()) -> Tool:
 
 #: Values that broke grammars elsewhere.
 _SIX = ["plain", "a < b </x>", "one\n\n中文", "", "ends with a line break\n", "holds </parameter > in a line"]
-PIECES = (
-    "a",
-    "<",
-    "/",
-    "</",
-    "parameter",
-    "</parameter",
-    ">",
-    "\n",
-    " ",
-    "</invoke>",
-    "<parameter=y>",
-    "b ",
-    "=",
-    "\n\n",
-)
+PIECES = (*"a</>\n =", "</", "parameter", "</parameter", "</invoke>", "<parameter=y>", "b ", "\n\n")
 
 
 @pytest.mark.parametrize("seed", seeds(3, default=1))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import datetime as dt
 import decimal
-import enum
 import functools
 import json
 import pickle
@@ -27,23 +25,7 @@ from grammars.values.tool import Tool
 from guided.engine.engine import Engine
 from special_tokens.errors import SchemaError, ToolError
 from tests.judges.plans import plan_of
-from tests.made_up.python_types import Clash, Endless
-
-
-class Color(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
-class Where(pydantic.BaseModel):
-    lat: float
-    name: str | None = None
-
-
-@dataclasses.dataclass
-class Point:
-    x: int
-    y: int = 0
+from tests.made_up.python_types import Clash, Coordinates, Endless, Paint, PlanePoint
 
 
 class TravelNote(TypedDict):
@@ -53,9 +35,9 @@ class TravelNote(TypedDict):
 
 def plan_trip(
     day: dt.date,
-    color: Color,
-    where: Where,
-    point: Point | None = None,
+    color: Paint,
+    where: Coordinates,
+    point: PlanePoint | None = None,
     notes: list[TravelNote] | None = None,
     tags: set[int] = frozenset(),  # type: ignore[assignment]
     price: decimal.Decimal = decimal.Decimal("1.50"),
@@ -73,9 +55,9 @@ def tool_of(function: Any) -> Tool:
 
 
 ARGUMENTS = st.fixed_dictionaries(
-    {"day": st.dates(), "color": st.sampled_from(Color), "where": st.builds(Where, lat=st.integers(-90, 90))},
+    {"day": st.dates(), "color": st.sampled_from(Paint), "where": st.builds(Coordinates, lat=st.integers(-90, 90))},
     optional={
-        "point": st.builds(Point, st.integers(), st.integers()) | st.none(),
+        "point": st.builds(PlanePoint, st.integers(), st.integers()) | st.none(),
         "notes": st.lists(st.fixed_dictionaries({"text": st.text(max_size=5), "at": st.datetimes()}), max_size=2),
         "tags": st.sets(st.integers(), max_size=3),
         "price": st.decimals(0, 999, places=2),
@@ -114,11 +96,15 @@ def test_methods_partials_models_and_dataclasses_run() -> None:
     for made, result in (
         (server.book, 1),
         (functools.partial(plan_trip, dt.date(2024, 2, 3)), {"day": dt.date(2024, 2, 3)}),
-        (Point, Point(3)),
-        (Where, Where(lat=3)),
+        (PlanePoint, PlanePoint(3)),
+        (Coordinates, Coordinates(lat=3)),
     ):
         tool = tool_of(made)
-        texts = {"plan_trip": '{"color": "red", "where": {"lat": 1}}', "Point": '{"x": 3}', "Where": '{"lat": 3}'}
+        texts = {
+            "plan_trip": '{"color": "red", "where": {"lat": 1}}',
+            "PlanePoint": '{"x": 3}',
+            "Coordinates": '{"lat": 3}',
+        }
         found = tool.python.run(tool.python.read(texts.get(tool.name, text)))
         assert found == result if not isinstance(found, dict) else found["day"] == result["day"]
     assert server.seen == [dt.date(2024, 2, 3)]

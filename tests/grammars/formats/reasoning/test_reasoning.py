@@ -13,11 +13,11 @@ from grammars.formats.infer import Inference, completed, infer
 from grammars.formats.probe.renderings import Probe, Renderings
 from grammars.values.format import PARTS, Format, Switch
 from guided.hf.model.renderers import NO_NAMES, template_renderer
-from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import check_golden_texts, engine_for, verified
 from guided.state.entry import Begin, begin_of
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts, families
 from special_tokens.errors import TemplateError
+from tests.grammars.formats.test_infer import inferred
 from tests.made_up.reasoning_templates import ANSWERS, OPENED, SWITCHES, UNTELLABLE
 from tests.made_up.templates import READABLE, REASONING, thinking, turns
 
@@ -25,10 +25,6 @@ from tests.made_up.templates import READABLE, REASONING, thinking, turns
 def unchecked(template: str) -> tuple[Inference, SpecialTokens]:
     tokens = SpecialTokens(TokenizerFacts((), 0, named=NO_NAMES, chat_template=template))
     return infer(template_renderer(template), tokens, template=template), tokens
-
-
-def inferred(template: str) -> Inference:
-    return inference_of_template(template)[0]
 
 
 def begun(template: str, format: Format, **asked: Any) -> Begin:

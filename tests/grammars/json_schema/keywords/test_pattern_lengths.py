@@ -44,25 +44,8 @@ LENGTHS: list[dict[str, int]] = [
 
 def words(pattern: str, chance: random.Random) -> list[str]:
     """Strings near to the pattern: pieces of what it is made of."""
-    pieces = [
-        "a",
-        "b",
-        "ab",
-        "cd",
-        "z",
-        "/",
-        "/abcdef",
-        "/abcdefgha",
-        ".abc",
-        ".a",
-        "-",
-        "x-",
-        "1",
-        "123",
-        "!",
-        "/a-abc",
-    ]
-    pieces += ["/abcdefab", "/" + "a" * 36, " ", "c"]
+    pieces = [*"abcz/-1! ", "ab", "cd", "/abcdef", "/abcdefgha", "/abcdefab", ".abc", ".a", "x-", "123", "/a-abc"]
+    pieces.append("/" + "a" * 36)
     return [
         "".join(chance.choices(pieces, k=chance.randint(1, size))) for size in (1, 2, 3, 4, 6, 9, 20) for _ in "1234"
     ]

@@ -29,11 +29,11 @@ LEGACY = {
 }
 NEWER = {
     "type": "structural_tag",
-    "format": {
-        "type": "triggered_tags",
-        "triggers": ["<function="],
-        "tags": [tag(s["begin"], json_of(s["schema"]), s["end"]) for s in LEGACY["structures"]],
-    },
+    "format": of(
+        "triggered_tags",
+        *(tag(s["begin"], json_of(s["schema"]), s["end"]) for s in LEGACY["structures"]),
+        triggers=["<function="],
+    ),
 }
 
 
@@ -75,8 +75,10 @@ def test_K8_a_tag_without_a_schema_holds_an_object(engine: Engine):
 
 TAGGED = tag("<a>", const("x"), "</a>")
 FINAL = tag("<final>", json_of(INTEGER), "</final>")
-TRIGGERED = {"type": "triggered_tags", "triggers": ["<t"], "tags": [tag("<t>", FREE, "</t>")]}
-DISPATCH = {"type": "dispatch", "rules": [["@n", regex("[0-9]+;")]]}
+TRIGGERED = of("triggered_tags", tag("<t>", FREE, "</t>"), triggers=["<t"])
+DISPATCH = of("dispatch", ["@n", regex("[0-9]+;")])
+F, G = tag("<f>", FREE, "</f>"), tag("[g]", const("1"), "[/g]")
+FIRST = {"stop_after_first": True}
 #: As XGrammar's own models of these objects write it.
 WHOLE = json_of(CITY, style="json", any_order=False, max_whitespace_cnt=None, excludes=[])
 
@@ -94,11 +96,7 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
             (FREE, ["a<f>b<final>12</final>"], ["", "a", "<final>5", "a<final>x</final>", "a<final>5</final>b"]),
             ({**FREE, "max_chars": 2}, ["ab<final>5</final>"], ["abc<final>5</final>"]),
             (TRIGGERED, ["a<t>x</t>b<final>5</final>"], ["a<t>x</t>b", "<t>x<final>5</final>", "<tx<final>5</final>"]),
-            (
-                {**TRIGGERED, "stop_after_first": True},
-                ["a<t>x</t><final>5</final>"],
-                ["<t>x</t>", "a<t>x</t>b<final>5</final>"],
-            ),
+            (TRIGGERED | FIRST, ["a<t>x</t><final>5</final>"], ["<t>x</t>", "a<t>x</t>b<final>5</final>"]),
             (DISPATCH, ["a@n12; b<final>5</final>"], ["a@n12; b", "@n<final>5</final>"]),
             ({**DISPATCH, "loop": False}, ["a@n12;<final>5</final>"], ["a@n12; b<final>5</final>"]),
             (of("sequence", of("optional", TAGGED), FREE), ["<a>x</a>y<final>5</final>"], ["<a>x</a>y"]),
@@ -133,38 +131,18 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
     (tag("<a>", json_of(CITY), ["</a>x", "</a>"]), ['<a>{"city": ""}</a>', '<a>{"city": ""}</a>x'], ["<a>"]),
     (tag("<r>", tag("<i>", FREE, "</i>"), "</r>"), ["<r><i>a</r></i></r>"], ["<r><i>a</r>", "<r></r>"]),
     (
-        {
-            "type": "tags_with_separator",
-            "separator": ", ",
-            "at_least_one": True,
-            "tags": [tag("<i>", json_of(INTEGER), "</i>")],
-        },
+        of("tags_with_separator", tag("<i>", json_of(INTEGER), "</i>"), separator=", ", at_least_one=True),
         ["<i>1</i>", "<i>1</i>, <i>2</i>"],
         ["", "<i>1</i>,<i>2</i>", "<i>1</i>, "],
     ),
+    (of("dispatch", *DISPATCH["rules"], ["@s", const("!")]), ["a", "a @n12; b @s! c", "@"], ["@n", "@s?", "@nx"]),
     (
-        {"type": "dispatch", "rules": [["@n", regex("[0-9]+;")], ["@s", const("!")]]},
-        ["a", "a @n12; b @s! c", "@"],
-        ["@n", "@s?", "@nx"],
-    ),
-    (
-        {
-            "type": "triggered_tags",
-            "triggers": ["<f"],
-            "at_least_one": True,
-            "stop_after_first": True,
-            "tags": [tag("<f>", FREE, "</f>")],
-        },
+        of("triggered_tags", F, triggers=["<f"], at_least_one=True, **FIRST),
         ["<f>x</f>"],
         ["", "x", "<f>x</f>y", "<f>x"],
     ),
     (
-        {
-            "type": "triggered_tags",
-            "triggers": ["<f", "[g"],
-            "excludes": ["bad"],
-            "tags": [tag("<f>", FREE, "</f>"), tag("[g]", const("1"), "[/g]")],
-        },
+        of("triggered_tags", F, G, triggers=["<f", "[g"], excludes=["bad"]),
         ["x<f>bad</f>y[g]1[/g]"],
         ["bad", "[gx", "[g]2[/g]", "<f>x</f>bad"],
     ),
@@ -172,8 +150,8 @@ FORMATS: list[tuple[Any, list[str], list[str]]] = [
 
 
 FLAGGED: dict[str, dict[str, Any]] = {
-    "triggered_tags": {"type": "triggered_tags", "triggers": ["<"], "tags": [TAGGED]},
-    "tags_with_separator": {"type": "tags_with_separator", "separator": ",", "tags": [TAGGED]},
+    "triggered_tags": of("triggered_tags", TAGGED, triggers=["<"]),
+    "tags_with_separator": of("tags_with_separator", TAGGED, separator=","),
 }
 
 
@@ -191,73 +169,65 @@ def test_K8_every_format_of_the_tree(engine: Engine, case: tuple[Any, list[str],
     write_to_the_end(plan, engine, random.Random(0), wander=8, closers=closers)
 
 
+FORMAT_ERRORS: list[tuple[Any, str]] = [
+    ({"type": "xml"}, "format.type: unknown format 'xml'; expected any_text, const_string"),
+    ({"type": "const_string"}, "format.value: None is not a text"),
+    ({**const("a"), "valeu": 1}, "unknown key 'valeu'; expected type, value"),
+    (of("sequence"), "format.elements: the list is empty"),
+    (of("sequence", FREE, FREE), r"elements\[0\]: free text can only be followed by a literal or a tag"),
+    (of("star", FREE), "free text cannot be repeated"),
+    ({**FREE, "max_tokens": 5}, "max_tokens: tokens cannot be counted"),
+    ({**FREE, "excludes": [5]}, r"excludes\[0\]: 5 is not a text"),
+    (json_of({}, style="glm_xml"), "style 'glm_xml' is not supported"),
+    (json_of({"type": "flot"}), "format.json_schema.*'flot'"),
+    (regex("a("), r"format.pattern line 1, column 2: a group does not end"),
+    (of("repeat", const("a"), min=3, max=2), "from 3 to 2"),
+    (tag("a", FREE, []), "the tag has no end"),
+    (
+        tag("<", {"type": "grammar", "grammar": "root ::= [a-z]+"}, "end"),
+        "content.grammar.*can never end.*leave the delimiter out",
+    ),
+    (of("dispatch", ["ab", FREE], ["b", FREE]), "'b' is contained in 'ab'"),
+    (of("dispatch", ["@n", FREE], ["@", FREE]), "format.rules: '@' is contained in '@n'"),
+    (of("sequence", {**TRIGGERED, "triggers": ["<"]}, FINAL), r"elements\[0\].triggers: '<' is contained in '<final>'"),
+    ({**TAGGED, "content": DISPATCH, "end": "@n2"}, "content.rules: '@n' is contained in '@n2'"),
+    ({**TAGGED, "content": DISPATCH, "end": ["x", "@n"]}, "content.rules: '@n' is contained in '@n'"),
+    *(
+        ({**TAGGED, "content": content, "end": ["</a>.", "</a>"]}, "content.*: '</a>' is contained in '</a>.'")
+        for content in (FREE, regex(".*"), DISPATCH)
+    ),
+    ({**TRIGGERED, "triggers": ["<t", "<u"]}, r"triggers\[1\]: no tag begins with '<u'"),
+    (json_of({}, any_order=True), "any_order: keys come in the schema"),
+    *(
+        (json_of({}, **{key: value}), f"format.{key}: .* is not supported")
+        for key, value in (("max_whitespace_cnt", 0), ("max_whitespace_cnt", 2), ("excludes", ["a"]))
+    ),
+    ({"type": "exclude_token", "exclude_tokens": [1]}, "unknown format 'exclude_token'"),
+    ({**TAGGED, "begin": {"type": "token", "token": "<think>"}}, "format.begin: .* is not a text"),
+    *(
+        ({**FLAGGED[kind], key: "false"}, f"{key}: 'false' is not true or false")
+        for kind in FLAGGED
+        for key in ("at_least_one", "stop_after_first")
+    ),
+    ({"type": "dispatch", "loop": 1, "rules": [["<a>", FREE]]}, "format.loop: 1 is not true or false"),
+]
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
+        *(({"format": spec}, message) for spec, message in FORMAT_ERRORS),
         ({}, "structural_tag: the structural tag has no format"),
         (5, "not an object"),
         ("{", "not JSON"),
-        ({"format": {"type": "xml"}}, "format.type: unknown format 'xml'; expected any_text, const_string"),
-        ({"format": {"type": "const_string"}}, "format.value: None is not a text"),
-        ({"format": {**const("a"), "valeu": 1}}, "unknown key 'valeu'; expected type, value"),
-        ({"format": of("sequence")}, "format.elements: the list is empty"),
-        (
-            {"format": of("sequence", FREE, FREE)},
-            r"elements\[0\]: free text can only be followed by a literal or a tag",
-        ),
-        ({"format": of("star", FREE)}, "free text cannot be repeated"),
-        ({"format": {**FREE, "max_tokens": 5}}, "max_tokens: tokens cannot be counted"),
-        ({"format": {**FREE, "excludes": [5]}}, r"excludes\[0\]: 5 is not a text"),
-        ({"format": json_of({}, style="glm_xml")}, "style 'glm_xml' is not supported"),
-        ({"format": json_of({"type": "flot"})}, "format.json_schema.*'flot'"),
-        ({"format": regex("a(")}, r"format.pattern line 1, column 2: a group does not end"),
-        ({"format": of("repeat", const("a"), min=3, max=2)}, "from 3 to 2"),
-        ({"format": tag("a", FREE, [])}, "the tag has no end"),
-        (
-            {"format": tag("<", {"type": "grammar", "grammar": "root ::= [a-z]+"}, "end")},
-            "content.grammar.*can never end.*leave the delimiter out",
-        ),
         (
             {"structures": [{"begin": "a", "end": "b"}], "triggers": ["x"]},
             r"structures\[0\].begin: 'a' begins with no trigger",
         ),
         ({"structures": [], "triggers": ["x"]}, "structures: the list is empty"),
-        ({"format": {"type": "dispatch", "rules": [["ab", FREE], ["b", FREE]]}}, "'b' is contained in 'ab'"),
-        (
-            {"format": {"type": "dispatch", "rules": [["@n", FREE], ["@", FREE]]}},
-            "format.rules: '@' is contained in '@n'",
-        ),
-        (
-            {"format": of("sequence", {**TRIGGERED, "triggers": ["<"]}, FINAL)},
-            r"elements\[0\].triggers: '<' is contained in '<final>'",
-        ),
-        ({"format": {**TAGGED, "content": DISPATCH, "end": "@n2"}}, "content.rules: '@n' is contained in '@n2'"),
-        ({"format": {**TAGGED, "content": DISPATCH, "end": ["x", "@n"]}}, "content.rules: '@n' is contained in '@n'"),
-        *(
-            (
-                {"format": {**TAGGED, "content": content, "end": ["</a>.", "</a>"]}},
-                "content.*: '</a>' is contained in '</a>.'",
-            )
-            for content in (FREE, regex(".*"), DISPATCH)
-        ),
-        ({"format": {**TRIGGERED, "triggers": ["<t", "<u"]}}, r"triggers\[1\]: no tag begins with '<u'"),
-        ({"format": json_of({}, any_order=True)}, "any_order: keys come in the schema"),
-        *(
-            ({"format": json_of({}, **{key: value})}, f"format.{key}: .* is not supported")
-            for key, value in (("max_whitespace_cnt", 0), ("max_whitespace_cnt", 2), ("excludes", ["a"]))
-        ),
         ({"tag": ""}, "the tag is empty"),
         ({"tag": "a", "start_tag": "<b>"}, "tag and start_tag both give the opening tag; expected one of the two"),
-        ({"format": {"type": "exclude_token", "exclude_tokens": [1]}}, "unknown format 'exclude_token'"),
-        ({"format": {**TAGGED, "begin": {"type": "token", "token": "<think>"}}}, "format.begin: .* is not a text"),
-        *(
-            ({"format": {**FLAGGED[kind], key: "false"}}, f"{key}: 'false' is not true or false")
-            for kind in FLAGGED
-            for key in ("at_least_one", "stop_after_first")
-        ),
-        ({"format": {"type": "dispatch", "loop": 1, "rules": [["<a>", FREE]]}}, "format.loop: 1 is not true or false"),
         ({"start_tag": "begin"}, "no end tag can be derived from 'begin'"),
-        # errors name the keys of an older form
         (
             {"structures": [{"begin": "<n>", "schema": {"type": "number"}, "end": "END"}], "triggers": ["<n>"]},
             r"structures\[0\].end: ",

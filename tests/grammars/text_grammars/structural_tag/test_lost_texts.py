@@ -189,7 +189,7 @@ _BY_TEXT = "elements[0].elements[2]: '.' cannot always follow a JSON value"
 
 
 def _calls(*triggers: str, **more: Any) -> dict[str, Any]:
-    return {"type": "triggered_tags", "triggers": list(triggers), "tags": [CALL], **more}
+    return of("triggered_tags", CALL, triggers=list(triggers)) | more
 
 
 def _dispatch(content: Any, *, loop: bool) -> dict[str, Any]:
