@@ -14,20 +14,8 @@ from tests.judges.plans import accepts, plan_of, texts_written
 
 ALPHABET = "aB1_ \té٣-\u2003"
 PATTERNS = [
-    *(
-        r"\d+",
-        r"\w{1,2}",
-        r"\s\S",
-        r"\D",
-        r"\W\w",
-        r"[\d-]+",
-        r"[^\d]",
-        r"[^\W\d]{2}",
-        r"[\s\d]a?",
-        r"[]\d]+",
-        r"\\d",
-        r"\141\x61",
-    ),
+    *(r"\d+", r"\w{1,2}", r"\s\S", r"\D", r"\W\w", r"[\d-]+", r"[^\d]", r"[^\W\d]{2}", r"[\s\d]a?", r"[]\d]+"),
+    *(r"\\d", r"\141\x61"),
     *(r"(?P<x>\d)a", r"(?i)b\d", r"(?=.*\d)(?=.*[a-z]).{2,3}", r"(?!1)\w{1,2}", r"(?!.*--)[a-]{1,3}", r"\w{1,2}(?<!a)"),
     *(r"a\b.*", r"(?:a(?!1)|B).?", r"(?<=a)1|a", r"[(?!]?a", r"\(?!?a"),
 ]

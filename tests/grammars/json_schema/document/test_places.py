@@ -65,7 +65,7 @@ def test_what_leans_on_a_relaxed_part_deep_inside_is_relaxed(schema: Any, wanted
 
 
 _NONE = {"type": "string", "minLength": 5, "maxLength": 3}
-#: Constants, and sibling keywords that none of them satisfies.
+#: Constants or numbers, and sibling keywords that none of them satisfies.
 _IMPOSSIBLE: list[dict[str, Any]] = [
     {"const": 3, "minimum": 5},
     {"const": 3, "exclusiveMaximum": 3},
@@ -74,6 +74,9 @@ _IMPOSSIBLE: list[dict[str, Any]] = [
     {"enum": ["x", "yy"], "minLength": 3},
     {"const": "xyz", "maxLength": 2},
     {"const": "x", "format": "date"},
+    {"type": "integer", "exclusiveMinimum": -1, "exclusiveMaximum": 0},
+    {"type": "integer", "exclusiveMinimum": -1, "exclusiveMaximum": 0, "multipleOf": 3},
+    {"type": "integer", "exclusiveMaximum": 3, "not": {"exclusiveMaximum": 10, "multipleOf": 0.5}},
 ]
 
 
@@ -103,6 +106,8 @@ def test_what_no_value_satisfies_is_named_where_it_stands(schema: Any, wanted: s
     with pytest.raises(SchemaError, match="no value satisfies") as found:
         build(schema, watch=True)
     assert found.value.pointer == wanted
+    if not wanted:
+        build({"anyOf": [schema, {"type": "null"}]}, watch=True)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from tests.guided.validation.validators import judge as verdicts
 from tests.judges.byte_masks import accepts
 from tests.judges.schema_causes import violated
 from tests.judges.schema_masks import Judge
+from tests.made_up.schemas import having
 
 
 def _object(inner: Any) -> dict[str, Any]:
@@ -75,6 +76,8 @@ def test_what_a_validator_takes_for_the_other_too_is_not_written(
         assert not found.accepts(json.dumps(value))
 
 
+#: Nothing is written of both, and a validator has a value.
+TWICE = (SEPARATOR, DOT)
 UUID = {"type": "string", "format": "uuid", "enum": ["x"]}
 
 
@@ -85,11 +88,7 @@ UUID = {"type": "string", "format": "uuid", "enum": ["x"]}
         ([{"type": "string", "pattern": "^.$", "enum": ["\r"]}, {"type": "string", "maxLength": 1}], "\r"),
         (
             [
-                {
-                    "type": "object",
-                    "required": ["k"],
-                    "allOf": [{"properties": {"k": part}} for part in (SEPARATOR, DOT)],
-                },
+                {"type": "object", "required": ["k"], "allOf": [{"properties": {"k": part}} for part in TWICE]},
                 {"type": "object", "minProperties": 1},
             ],
             {"k": "\r"},
@@ -113,11 +112,11 @@ UUID = {"type": "string", "format": "uuid", "enum": ["x"]}
                             "minProperties": 1,
                             "required": ["kind", "x"],
                             "properties": {"kind": {"const": "b"}},
-                            "allOf": [{"properties": {"x": part}} for part in (SEPARATOR, DOT)],
+                            "allOf": [{"properties": {"x": part}} for part in TWICE],
                         },
                     ],
                 },
-                {"type": "object", "properties": {"kind": {"const": "b"}}, "required": ["kind"]},
+                having({"kind": {"const": "b"}}),
             ],
             {"kind": "b", "x": "\r"},
         ),
