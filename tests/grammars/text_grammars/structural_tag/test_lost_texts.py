@@ -245,6 +245,7 @@ def test_a_format_is_refused_where_a_lexeme_takes_what_should_follow_it(
 )
 def test_a_format_without_loss_is_written(byte_engine: Engine, elements: list[Any], texts: list[str]) -> None:
     plan = _plan(byte_engine, *elements)
+    assert not any(map(_says_loss, plan.response.report.rows))
     for text in texts:
         assert accepts(plan, byte_engine, text + END), text
 
