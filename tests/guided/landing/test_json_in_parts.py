@@ -6,20 +6,15 @@ import json
 import random
 from typing import Any
 
-import jsonschema
 import pytest
 
 import guided
 from grammars.text_grammars.schemas import PlacedSchema, placed_schemas
 from grammars.values.constraints import Llguidance
-from grammars.values.persistent_set import Mode
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
-from guided.landing.landing import LandingSearch
-from guided.rows.answer import read_answer
-from guided.state.state import GuidanceState
 from tests.cases import seeds
-from tests.guided.landing.test_control import BUDGETS, landed, random_schema, row_of, written
+from tests.guided.landing.test_control import BUDGETS, landed, row_of, written
 from tests.guided.landing.test_landing import ended
 from tests.judges.plans import plan_of
 
@@ -105,50 +100,6 @@ def test_json_anywhere_is_whole_within_any_budget(engine: Engine, name: str, see
     plan = plan_of(engine, response_format=RESPONSES[name], thinking=False)
     chance = random.Random(f"{name} {seed}")
     assert list(landed(plan, engine, chance, (*BUDGETS, 200, 400) if seed else chance.sample(BUDGETS, 3)))
-
-
-@pytest.mark.parametrize("seed", seeds(60, default=4))
-def test_random_schemas_in_parts_land(engine: Engine, seed: int) -> None:
-    chance = random.Random(seed)
-    schema = _object(first=random_schema(chance), second={"type": "string", "minLength": chance.choice([0, 30, 90])})
-    form = chance.choice([_tag(schema), _sequence(_text("<a>"), _json(schema), _text("</a>"))])
-    tag = guided.StructuralTag({"type": "structural_tag", "format": form})
-    try:
-        plan = plan_of(engine, response_format=chance.choice([tag, _lark('start: "<a>" JSON "</a>"', schema)]),
-                       thinking=False)  # fmt: skip
-    except guided.GuidedError:
-        pytest.skip("no value is valid")
-    for _, tokens in landed(plan, engine, chance, chance.sample([*BUDGETS, 200], 3)):
-        text = read_answer(tokens, plan, engine).content or ""
-        if not plan.schema_report.relaxed:
-            jsonschema.validate(json.loads(text.removeprefix("<a>").removesuffix("</a>")), schema)
-
-
-#: Responses, texts of theirs, and the number of values that have begun after each and whether one is open.
-PLACES = [
-    ("long", ["", "<", "<a>", '<a>{"q": "<a>', '<a>{"q": "' + "x" * 40 + '"}'], [0, 0, 1, 1, 1], [0, 0, 1, 1, 0]),
-    ("number", ["<a>", "<a>1000000000", "<a>1000000000<"], [1, 1, 1], [1, 1, 0]),
-    ("two values", ["", '{"q": "', '{"q": "' + "x" * 40 + '"}'], [1, 1, 2], [1, 1, 1]),
-    ("after text", ["a < b ", "a answer: ", 'answer: {"a": "answer: '], [0, 1, 1], [0, 1, 1]),
-    ("lark, list", ["<", "<{"], [1, 1], [1, 1]),
-]
-
-
-@pytest.mark.parametrize(("name", "texts", "begun", "is_open"), PLACES)
-def test_the_text_before_a_value_tells_that_it_begins(
-    engine: Engine, name: str, texts: list[str], begun: list[int], is_open: list[int]
-) -> None:
-    plan = plan_of(engine, response_format=RESPONSES[name], thinking=False)
-    entry = "after" if len(plan.entries) > 1 else plan.entries[0].name
-    for text, number, expected in zip(texts, begun, is_open, strict=True):
-        state = GuidanceState(plan, engine, entry=entry)
-        for token in engine.tokenize(text):
-            state.commit([token])
-        place = LandingSearch(plan, engine, entry=entry).follow(state)[1]
-        assert (place.num_values, int(place.scan is not None)) == (number, expected), text
-        if text.endswith('<a>{"q": "<a>'):
-            assert place.scan is not None
-            assert place.scan.mode is Mode.STRING
 
 
 def test_a_marker_before_a_value_is_text_or_a_token(engine: Engine) -> None:

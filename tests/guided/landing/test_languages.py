@@ -187,16 +187,6 @@ def test_the_text_of_a_random_grammar_is_a_shortest_one(seed: int) -> None:
     assert found is None or _accepted(lark, [found]) == [found], lark
 
 
-def test_rests_close_what_is_begun() -> None:
-    lark = (
-        'start: "if " e " then " e (" else " e)? | list\nlist: "[" e (", " e)* "]"\n'
-        'e: NAME | "(" e ")" | e "+" e\nNAME: /[a-z]/'
-    )
-    found = grammar_texts("lark", lark)
-    assert found.whole == "[a]"
-    assert set(found.rests) == {" then a", "a then a", "a", "a]", "]", ")", "a)"}
-
-
 @pytest.mark.parametrize(
     "lark",
     [
