@@ -17,20 +17,16 @@ from tests.cases import seeds
 from tests.guided.landing.test_control import BUDGETS, landed, row_of, written
 from tests.guided.landing.test_landing import ended
 from tests.judges.plans import plan_of
-
-
-def _object(**members: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": members, "required": [*members]}
-
+from tests.made_up.schemas import having
 
 #: Values whose ends a search by bytes alone does not find.
-LONG = _object(q={"type": "string", "minLength": 40})
-EMAIL = _object(q={"type": "string", "pattern": r"^.+@.+\.[a-z]{2,}$"})
-WORDS = _object(q={"type": "string", "pattern": "TODO|DONE"})
+LONG = having({"q": {"type": "string", "minLength": 40}})
+EMAIL = having({"q": {"type": "string", "pattern": r"^.+@.+\.[a-z]{2,}$"}})
+WORDS = having({"q": {"type": "string", "pattern": "TODO|DONE"}})
 MAP = {"type": "object", "patternProperties": {"^[a-z]{5,}_id$": {"type": "string", "minLength": 30}},
        "minProperties": 2, "additionalProperties": False}  # fmt: skip
-MANY = _object(a=LONG["properties"]["q"], b={"type": "array", "items": {"type": "integer"}, "minItems": 4},
-               c=EMAIL["properties"]["q"])  # fmt: skip
+MANY = having({"a": LONG["properties"]["q"], "b": {"type": "array", "items": {"type": "integer"}, "minItems": 4},
+               "c": EMAIL["properties"]["q"]})  # fmt: skip
 
 
 def _json(schema: Any) -> dict[str, Any]:
@@ -114,9 +110,11 @@ def test_a_marker_before_a_value_is_text_or_a_token(engine: Engine) -> None:
 def test_the_tag_with_the_shorter_value_is_taken(engine: Engine, is_first: bool) -> None:
     """Found in calls as tags: a required key dropped the other tag, and a known text ended the search."""
     to = {"type": "array", "items": {"type": "string", "format": "email"}, "minItems": 1}
-    mail = _object(to=to, subject={"type": "string", "minLength": 10}, body={"type": "string", "minLength": 60})
+    mail = having(
+        {"to": to, "subject": {"type": "string", "minLength": 10}, "body": {"type": "string", "minLength": 60}}
+    )
     tags = [_tag(mail, "function send mail")]
-    tags.insert(is_first, _tag(_object(city={"type": "string", "minLength": 1}), "function get weather"))
+    tags.insert(is_first, _tag(having({"city": {"type": "string", "minLength": 1}}), "function get weather"))
 
     def least(some: list[Any]) -> int:
         section = {"type": "tags_with_separator", "tags": some, "separator": "", "at_least_one": True}

@@ -209,21 +209,6 @@ def assert_same(one: GuidanceState, other: GuidanceState) -> None:
     assert one.ff_tokens() == other.ff_tokens()
 
 
-@settings(max_examples=30)
-@given(parts=st.sampled_from(PLANS), data=st.data())
-def test_a_fork_is_independent(engine: Engine, parts: dict[str, Any], data: st.DataObject) -> None:
-    state = state_of(engine, **parts)
-    walk(state, data.draw, 5)
-    twin, before = state.fork(), list(state.tokens)
-    walk(twin, data.draw, 5)
-    assert list(state.tokens) == before
-    fresh = state_of(engine, **parts)
-    fresh.commit(before)
-    assert_same(state, fresh)
-    state.reset()
-    assert_same(state, state_of(engine, **parts))
-
-
 @given(parts=st.sampled_from(PLANS), data=st.data())
 @settings(max_examples=30)
 def test_a_mask_stands_while_its_forks_go_on(engine: Engine, parts: dict[str, Any], data: st.DataObject) -> None:
