@@ -15,7 +15,6 @@ from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
 from tests.cases import seeds
 from tests.guided.landing.test_control import BUDGETS, landed, row_of, written
-from tests.guided.landing.test_landing import ended
 from tests.judges.plans import plan_of
 from tests.made_up.schemas import having
 
@@ -123,17 +122,6 @@ def test_the_tag_with_the_shorter_value_is_taken(engine: Engine, is_first: bool)
         return min_tokens(plan_of(engine, response_format=form, thinking=False), engine)
 
     assert least(tags) <= min(least([tag]) for tag in tags) + 2
-
-
-@pytest.mark.parametrize("pattern", ["[a-z]+", "^[a-z]{1,40}$", "^[A-Za-z0-9]+$"])
-def test_a_text_that_may_end_ends_at_once(engine: Engine, pattern: str) -> None:
-    """Found in regexes of few characters: the search wrote another one before the end."""
-    tag = {"type": "tag", "begin": "<a>", "end": "</a>", "content": {"type": "regex", "pattern": pattern}}
-    form = guided.StructuralTag({"type": "structural_tag", "format": tag})
-    plan = plan_of(engine, response_format=form, thinking=False)
-    _, landing = ended(plan, engine, "<a>hello")
-    assert landing.tokens is not None
-    assert b"".join(map(engine.token_bytes, landing.tokens[:-1])) == b"</a>"
 
 
 def test_the_schemas_of_a_source_are_those_that_it_writes() -> None:

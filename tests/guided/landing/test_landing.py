@@ -20,10 +20,9 @@ from grammars.plan.plan import Plan
 from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
-from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteTwin
 from guided.landing.effort import Effort
-from guided.landing.landing import Landing, LandingSearch, write
+from guided.landing.landing import Landing, LandingSearch
 from guided.landing.search import _Node as SearchNode
 from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
@@ -176,17 +175,6 @@ def test_a_landing_ends_an_answer_from_any_place(engine: Engine, kind: str, seed
         check_value(plan, engine, whole)
 
 
-def test_keys_that_patterns_and_constants_ask_for_are_found(engine: Engine) -> None:
-    """No list of properties shows them, and a key by a pattern has no nearest end that a byte shows."""
-    needed = [{"not": {"propertyNames": {"not": {"const": name}}}} for name in ("a4", "a4d3")]
-    schema = {"type": "object", "allOf": [*needed, {"propertyNames": {"pattern": "^([a-z][0-9])+$"}}]}
-    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
-    state, landing = ended(plan, engine, '{"k9": 0')
-    assert landing.tokens is not None, landing.reason
-    text = b"".join(map(engine.token_bytes, [*state.tokens, *landing.tokens[:-1]]))
-    assert json.loads(text).keys() == {"k9", "a4", "a4d3"}
-
-
 #: Long texts that must be written, next to values and members that need not: none may hide what ends the answer.
 EITHER = {"type": "object", "oneOf": [
     {"properties": {"uri": {"type": "string"}}, "required": ["uri"]},
@@ -207,25 +195,63 @@ NAMES = {"type": "object", "required": (names := [f"name {i}" for i in range(5)]
          "properties": {name: {"type": "string", "minLength": 44, "maxLength": 45} for name in names}}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("schema", "begun", "places"),
-    [(LEVELS, '{"extension levels": [{', 600), (OPTIONS, '{"part 0": {"', 300), (NAMES, '{"name 0": "', 60)],
-    ids=["values of any type", "optional members", "long strings"],
+#: Keys that no list of properties shows, and of which no byte shows the nearest end.
+KEYS = {"type": "object", "allOf": [
+    *({"not": {"propertyNames": {"not": {"const": name}}}} for name in ("a4", "a4d3")),
+    {"propertyNames": {"pattern": "^([a-z][0-9])+$"}}]}  # fmt: skip
+#: Blocks that only a keyword closes, where names of the same letters may be written.
+BLOCKS = (
+    guided.Lark(
+        'start: block\nblock: "begin " (stmt " ")+ "end"\n'
+        'stmt: NAME "=" NUMBER ";" | "if " NAME " then " stmt " fi" | block\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/'
+    ),
+    guided.Gbnf(
+        'root ::= block\nblock ::= "begin " (stmt " ")+ "end"\n'
+        'stmt ::= name "=" [0-9]+ ";" | "if " name " then " stmt " fi" | block\nname ::= [a-z]+'
+    ),
 )
-def test_what_may_be_written_in_several_ways_hides_no_end(
-    engine: Engine, schema: dict[str, Any], begun: str, places: int
-) -> None:
-    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
-    state = GuidanceState(plan, engine)
-    state.commit(engine.tokenize(begun))
-    search = LandingSearch(plan, engine)
-    tree = search.tree(state, *search.follow(state), Classes())
-    end = next(search.ends(tree, Effort(cpu_s=60.0, places=places)))
-    assert end.symbols is not None, end.reason
-    path = write(state, end.symbols)
-    assert path is not None
-    state.commit(path.tokens or ())
-    assert state.is_stopped
+#: Grammars whose quoted texts do not close what is open, or hold quotes.
+TEMPLATES = (
+    guided.Lark('start: TEXT? ("{{" NAME "}}" TEXT?)* "\\n"\nTEXT: /[^{}\\n]+/\nNAME: /[a-z]+/'),
+    guided.Lark('start: TEXT? ("{{" NAME "}}" TEXT?)* END\nEND: /;;/\nTEXT: /[^{};]+/\nNAME: /[a-z"]+/ // "'),
+    guided.Gbnf('root ::= ( [^{}\\n] | "{{" [a-z]+ "}}" )* "\\n"'),
+    guided.Gbnf('root ::= "\\"" ( [^"$\\\\] | "${" root "}" )* "\\"" # "'),
+)
+
+
+def rules(number: int) -> guided.Lark:
+    """Many rules, each of which ends with a long text of its own."""
+    lines = (f'r{i}: "kw{i} " NAME " is the end of rule number {i};"' for i in range(number))
+    return guided.Lark("\n".join((f"start: {' | '.join(f'r{i}' for i in range(number))}", *lines, "NAME: /[a-z]+/")))
+
+
+def _tag(pattern: str) -> guided.StructuralTag:
+    content = {"type": "regex", "pattern": pattern}
+    form = {"type": "tag", "begin": "<a>", "end": "</a>", "content": content}
+    return guided.StructuralTag({"type": "structural_tag", "format": form})
+
+
+#: Responses, texts of theirs, and the most tokens of the shortest end after each.
+FOUND: list[tuple[Any, str, int]] = [
+    (JsonSchema(KEYS), '{"k9": 0', 20),
+    (JsonSchema(LEVELS), '{"extension levels": [{', 120),
+    (JsonSchema(OPTIONS), '{"part 0": {"', 200),
+    (JsonSchema(NAMES), '{"name 0": "', 260),
+    *((grammar, "", 7) for grammar in TEMPLATES),
+    *((grammar, text, 16) for grammar in BLOCKS
+      for text in ("", "begin ", "begin ab=12; ", "begin begin x=1; ", "begin if en", "begin a=1; e")),
+    *((_tag(pattern), "<a>hello", 5) for pattern in ("[a-z]+", "^[a-z]{1,40}$", "^[A-Za-z0-9]+$")),
+    *((rules(number), text, 26) for number in (10, 120, 300) for text in ("kw7 some", "kw7 some is the e")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("response_format", "text", "most"), FOUND)
+def test_the_nearest_end_is_found_among_others(engine: Engine, response_format: Any, text: str, most: int) -> None:
+    plan = plan_of(engine, response_format=response_format, thinking=False)
+    state, landing = ended(plan, engine, text, effort=Effort(cpu_s=60.0))
+    assert landing.tokens is not None, landing.reason
+    assert walk(plan, engine, [*state.tokens, *landing.tokens], state.entry.name).is_whole
+    assert len(landing.tokens) <= most
 
 
 def check_value(plan: Plan, engine: Engine, tokens: list[int]) -> None:
@@ -290,46 +316,6 @@ def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine, monkey
     with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):
         late = search.shortest_end(state)
     assert (late.tokens, late.reason) == (None, "no end was found within 0 places, when its processor time was used up")
-
-
-#: Blocks that only a keyword closes, where names of the same letters may be written.
-BLOCKS = {
-    "Lark": guided.Lark(
-        'start: block\nblock: "begin " (stmt " ")+ "end"\n'
-        'stmt: NAME "=" NUMBER ";" | "if " NAME " then " stmt " fi" | block\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/'
-    ),
-    "GBNF": guided.Gbnf(
-        'root ::= block\nblock ::= "begin " (stmt " ")+ "end"\n'
-        'stmt ::= name "=" [0-9]+ ";" | "if " name " then " stmt " fi" | block\nname ::= [a-z]+'
-    ),
-}
-
-
-#: Grammars whose quoted texts do not close what is open, or hold quotes.
-TEMPLATES = (
-    guided.Lark('start: TEXT? ("{{" NAME "}}" TEXT?)* "\\n"\nTEXT: /[^{}\\n]+/\nNAME: /[a-z]+/'),
-    guided.Lark('start: TEXT? ("{{" NAME "}}" TEXT?)* END\nEND: /;;/\nTEXT: /[^{};]+/\nNAME: /[a-z"]+/ // "'),
-    guided.Gbnf('root ::= ( [^{}\\n] | "{{" [a-z]+ "}}" )* "\\n"'),
-    guided.Gbnf('root ::= "\\"" ( [^"$\\\\] | "${" root "}" )* "\\"" # "'),
-)
-
-
-@pytest.mark.parametrize("grammar", TEMPLATES)
-def test_a_quoted_text_that_only_opens_leads_nobody_away(engine: Engine, grammar: Any) -> None:
-    plan = plan_of(engine, response_format=grammar, thinking=False)
-    state, landing = ended(plan, engine)
-    assert landing.tokens is not None, landing.reason
-    assert walk(plan, engine, landing.tokens, state.entry.name).is_whole
-    assert len(landing.tokens) < 8
-
-
-@pytest.mark.parametrize("kind", BLOCKS)
-@pytest.mark.parametrize("text", ["", "begin ", "begin ab=12; ", "begin begin x=1; ", "begin if en", "begin a=1; e"])
-def test_a_keyword_among_names_is_found(engine: Engine, kind: str, text: str) -> None:
-    plan = plan_of(engine, response_format=BLOCKS[kind], thinking=False)
-    state, landing = ended(plan, engine, text, effort=Effort(cpu_s=60.0))
-    assert landing.tokens is not None, landing.reason
-    assert walk(plan, engine, [*state.tokens, *landing.tokens], state.entry.name).is_whole
 
 
 #: Any value may stand in each of forty members.
