@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -20,9 +21,10 @@ from grammars.plan.plan import Plan
 from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
-from guided.landing.byte_twin import ByteTwin
+from guided.landing.byte_twin import ByteMask, ByteTwin
 from guided.landing.effort import Effort
 from guided.landing.landing import Landing, LandingSearch
+from guided.landing.path import EndPath, remaining_from
 from guided.landing.search import _Node as SearchNode
 from guided.rows.answer import read_answer
 from guided.state.state import GuidanceState
@@ -316,6 +318,21 @@ def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine, monkey
     with use_time_limits(replace(time_limits(), landing_cpu_s=-1.0)):
         late = search.shortest_end(state)
     assert (late.tokens, late.reason) == (None, "no end was found within 0 places, when its processor time was used up")
+
+
+def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
+    """Each is paid for by its length: a step's work is bounded without a clock."""
+    state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
+    search = LandingSearch(state.plan, engine)
+    looks: list[Any] = []
+    refusing: Any = SimpleNamespace(
+        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts_ids=lambda _: True,
+        ends_after=looks.append,
+    )  # fmt: skip
+    place, effort = search.follow(state)[1], Effort(cpu_s=60.0, places=100)
+    assert remaining_from(refusing, place, search.places, EndPath(tuple(b"[" * 3_000)), effort) == -1
+    assert 45 < effort.left < 50
+    assert 100 < len(looks) < 500
 
 
 #: Any value may stand in each of forty members.
