@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from llguidance import LLParserLimits
 
-from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan
 from grammars.values.constraints import Lark, Regex
-from grammars.values.format import Ends, Format
+from grammars.values.format import Format
 from guided.bitmask import allowed_ids, is_allowed
 from guided.engine import engine as compile
 from guided.engine.engine import Engine
@@ -20,23 +19,21 @@ from guided.rows.sequence import RowSequence
 from guided.state.mask import MaskReader
 from guided.state.state import GuidanceState
 from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed, TokenRefused
-from tests.judges.plans import MAY_REASON
+from tests.judges.plans import MAY_REASON, PLAIN, plan_of
 
 #: After "3" only an end may follow, which llguidance 1.9.1 does not see: it fails an assertion of its own.
 PANICS = r"""start: NUMBER
 NUMBER: /[0-9]{1,9}/ & /[0-2][0-9]{0,3}|3(?:\.5)?/
 """
 
-#: The same without sentinels: only a marker may follow "3", and after the other numbers the engine's own end.
-ALONE = r"""start: LOW | HIGH <think>
-LOW: /[0-2][0-9]{0,3}/
-HIGH: /[0-9]{1,9}/ & /3(?:\.5)?/
-"""
+FEW_STATES = LLParserLimits(
+    initial_lexer_fuel=1_000_000, step_lexer_fuel=20_000_000, max_lexer_states=300, verbose_errors=False
+)
 
 
 @pytest.fixture
 def plan(engine: Engine) -> Plan:
-    return compose(Parts(response_format=Lark(PANICS)), tokens=engine.tokens, format=Format("plain"))
+    return plan_of(engine, Format("plain"), response_format=Lark(PANICS))
 
 
 def write(state: GuidanceState, text: str) -> None:
@@ -95,44 +92,23 @@ ASKED: dict[str, Callable[[GuidanceState], Any]] = {
 
 
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
-@pytest.mark.parametrize("forked", [False, True], ids=["fresh", "fork"])
+@pytest.mark.parametrize("kind", ["fresh", "fork", "threads"])
 def test_a_sequence_goes_on_when_another_one_panics(
-    engine: Engine,
-    plan: Plan,
-    ask: Callable[[GuidanceState], Any],
-    forked: bool,
+    engine: Engine, plan: Plan, ask: Callable[[GuidanceState], Any], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge, state = GuidanceState(plan, engine), GuidanceState(plan, engine)
     for each in (judge, state):
         write(each, "10")
-    if forked:
+    if kind == "fork":
         judge, state = judge.fork(), state.fork()
     for each in (judge, state):
         each.rollback(1)  # no mask is known here
     assert judge.is_accepting
     expected = ask(judge), allowed_ids(judge.mask()), list(judge.tokens), judge.is_stopped
     fail(plan, engine)
-    assert (ask(state), allowed_ids(state.mask()), list(state.tokens), state.is_stopped) == expected
-    if not state.is_stopped:
-        write(state, "1")
-        assert state.is_accepting
-    assert state.counters.masks == judge.counters.masks + (not state.is_stopped) * 1
-
-
-@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
-def test_a_sequence_goes_on_whatever_other_threads_break(
-    engine: Engine, plan: Plan, ask: Callable[[GuidanceState], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only a matcher that a sequence has for itself is out of reach of the rows of other threads."""
-    judge, state = GuidanceState(plan, engine), GuidanceState(plan, engine)
-    for each in (judge, state):
-        write(each, "10")
-        each.rollback(1)
-    expected = ask(judge), allowed_ids(judge.mask()), list(judge.tokens), judge.is_stopped
-    fail(plan, engine)
     real = engine.pristine
 
-    def pristine(*args: Any) -> Any:
+    def broken(*args: Any) -> Any:
         found = real(*args)
         failed = found.deep_copy()
         failed.consume_tokens(engine.tokenize("3"))
@@ -140,13 +116,15 @@ def test_a_sequence_goes_on_whatever_other_threads_break(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "pristine", pristine)
-        fail(plan, engine)
+        if kind == "threads":  # only a matcher of its own is out of reach of the rows of other threads
+            patch.setattr(engine, "pristine", broken)
+            fail(plan, engine)
         assert (ask(state), allowed_ids(state.mask()), list(state.tokens), state.is_stopped) == expected
         if not state.is_stopped:
             write(state, "1")
     assert state.is_accepting
     assert state.counters.recovered == 1
+    assert state.counters.masks == judge.counters.masks + (not state.is_stopped)
     write(GuidanceState(plan, engine), "12")
 
 
@@ -161,8 +139,7 @@ def test_what_is_refused_stays_refused(engine: Engine, plan: Plan) -> None:
 
 
 def test_a_budget_is_closed_with_a_matcher_compiled_anew(engine: Engine) -> None:
-    parts = Parts(response_format=Lark(PANICS), reasoning_effort="minimal")
-    plan = compose(parts, tokens=engine.tokens, format=MAY_REASON)
+    plan = plan_of(engine, MAY_REASON, response_format=Lark(PANICS), reasoning_effort="minimal")
     judge, state, failed = (GuidanceState(plan, engine) for _ in range(3))
     thought = [*engine.tokenize("<think>\n"), *engine.tokenize("x") * 64]
     answer = [*engine.tokenize("</think>\n\n"), *engine.tokenize("1")]
@@ -284,10 +261,8 @@ def test_the_states_that_one_sequence_uses_up_are_missed_by_no_other(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Matchers of one grammar share the lexer's states, and where none are left the engine refuses all tokens."""
-    limits = {"initial_lexer_fuel": 1_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 300}
-    monkeypatch.setattr(compile, "LIMITS", LLParserLimits(verbose_errors=False, **limits))
-    pattern = Regex("(a|b)*a(a|b){12}c")
-    plan = compose(Parts(response_format=pattern), tokens=engine.tokens, format=Format("plain"))
+    monkeypatch.setattr(compile, "LIMITS", FEW_STATES)
+    plan = plan_of(engine, Format("plain"), response_format=Regex("(a|b)*a(a|b){12}c"))
     greedy, judge, neighbour, idle = (GuidanceState(plan, engine) for _ in range(4))
     text = engine.tokenize("a") + engine.tokenize("b") * 3
     expected = list(follow(judge, text))
@@ -318,12 +293,10 @@ def test_nothing_is_answered_wrongly_where_no_states_are_left(
     engine: Engine, ask: Callable[[GuidanceState], Any], text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine says no then, and nothing else: only its mask can tell that it should have said yes."""
-    limits = {"initial_lexer_fuel": 1_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 300}
-    pattern = Regex("(a|b)*a(a|b){12}c?")
-    plan = compose(Parts(response_format=pattern), tokens=engine.tokens, format=Format("plain"))
+    plan = plan_of(engine, Format("plain"), response_format=Regex("(a|b)*a(a|b){12}c?"))
     judge = GuidanceState(plan, engine)
     engine.forget(plan, judge.entry.name, engine.pristine(plan, judge.entry.name))
-    monkeypatch.setattr(compile, "LIMITS", LLParserLimits(verbose_errors=False, **limits))
+    monkeypatch.setattr(compile, "LIMITS", FEW_STATES)
     state = GuidanceState(plan, engine)
     greedy, dice = state.fork(), Random(0)
 
@@ -344,13 +317,8 @@ def test_nothing_is_answered_wrongly_where_no_states_are_left(
 @pytest.mark.parametrize("first", [100, *(pytest.param(first, marks=pytest.mark.slow) for first in (101, 102))])
 def test_the_last_state_of_all_spoils_no_mask(engine: Engine, monkeypatch: pytest.MonkeyPatch, first: int) -> None:
     """With it gone the engine took the sentinel's spelling for text, without an error: the mask was one "[" alone."""
-    limits = {"initial_lexer_fuel": 1_000_000, "step_lexer_fuel": 20_000_000, "max_lexer_states": 300}
-    plan = compose(
-        Parts(response_format=Regex("(a|b)*a(a|b){12}c")),
-        tokens=engine.tokens,
-        format=Format("plain", ends=Ends(("<|im_end|>",))),
-    )
-    monkeypatch.setattr(compile, "LIMITS", LLParserLimits(verbose_errors=False, **limits))
+    plan = plan_of(engine, PLAIN, response_format=Regex("(a|b)*a(a|b){12}c"))
+    monkeypatch.setattr(compile, "LIMITS", FEW_STATES)
     text = [one(engine, char) for char in "abbababbaabab"]
     num_recovered = 0
     for size in range(first, 250, 3):
@@ -375,9 +343,7 @@ def test_the_last_state_of_all_spoils_no_mask(engine: Engine, monkeypatch: pytes
 def test_who_wears_the_lexer_out_ends_alone(engine: Engine) -> None:
     """Its expressions are shared: neighbours and later requests died of what one text had made of them."""
     lark = "start: TEXT\nTEXT: /[ab]+c/ & ~/(?s:.*)a(?s:.{25})b(?s:.*)/"
-    plan = compose(
-        Parts(response_format=Lark(lark)), tokens=engine.tokens, format=Format("plain", ends=Ends(("<|im_end|>",)))
-    )
+    plan = plan_of(engine, PLAIN, response_format=Lark(lark))
     greedy, dice = GuidanceState(plan, engine), Random(0)
     neighbour = greedy.fork()
 

@@ -47,7 +47,8 @@ def test_a_whole_value_only_ends(engine: Engine, name: str) -> None:
     assert state.validate([end, end]) == 1
     state.commit([end])
     assert state.stop_reason.token_id == end
-    with pytest.raises(GuidanceError):
+    assert state.validate([end]) == 0
+    with pytest.raises(GuidanceError, match="has ended"):
         state.commit([end])
     state.rollback(1)
     assert not state.is_stopped

@@ -7,7 +7,6 @@ import json
 import pickle
 import re
 import sys
-import time
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -18,13 +17,12 @@ from grammars.limits.deadline import time_limits, use_time_limits
 from grammars.plan.wire import decode_plan, encode_plan
 from grammars.values.constraints import JsonSchema, Lark, Regex
 from guided.engine.engine import Engine
-from guided.inspect.check import check_format
 from guided.inspect.shortest import min_tokens, shortest, shortest_output
 from guided.landing.options import budgeting
 from guided.landing.row_landing import row_landing
-from guided.state.entry import FRESH, Begin
+from guided.state.entry import FRESH
 from guided.validation.validate import judge
-from special_tokens.errors import LimitExceeded, PlanError, RequestError
+from special_tokens.errors import LimitExceeded
 from tests.judges.plans import END, plan_of, walk
 from tests.made_up.schemas import closed
 
@@ -68,41 +66,6 @@ SHORTEST: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-def test_arguments_that_must_not_repeat_do_not(engine: Engine) -> None:
-    tags = {"type": "array", "uniqueItems": True, "minItems": 2, "items": {"type": "string"}}
-    parameters = {"type": "object", "properties": {"tags": tags}, "required": ["tags"]}
-    tools = [{"type": "function", "function": {"name": "tag", "parameters": parameters}}]
-    plan = plan_of(engine, tools=tools, tool_choice="required", thinking=False)
-    tokens = shortest_output(plan, engine, entry="after")
-    written = b"".join(engine.token_bytes(i) for i in tokens).decode()
-    assert len(set(json.loads(written[written.index("[") : written.index("]") + 1]))) == 2
-    assert walk(plan, engine, tokens, entry="after").is_whole
-    with pytest.raises(RequestError, match="max_tokens: 1 tokens cannot hold"):
-        row_landing(plan, engine, Begin("after"), 1, budgeting(True, "error"))
-
-
-def test_reasoning_is_left_at_once(engine: Engine) -> None:
-    plan = plan_of(engine, response_format=JsonSchema({"type": "integer"}), reasoning_effort="low")
-    assert min_tokens(plan, engine) <= 12
-
-
-def test_a_budget_that_cannot_hold_the_answer_is_an_error_that_says_so(engine: Engine) -> None:
-    schema = {"type": "array", "minItems": 10, "items": {"type": "string", "minLength": 4}}
-    plan = plan_of(engine, response_format=JsonSchema(schema))
-    needed = min_tokens(plan, engine, entry="after")
-    assert row_landing(plan, engine, Begin("after"), needed, budgeting(True, "error")).control is not None
-    with pytest.raises(RequestError, match=f"tokens cannot hold.*{needed}"):
-        row_landing(plan, engine, Begin("after"), needed - 1, budgeting(True, "error"))
-
-
-def test_items_that_must_be_contained_and_differ_fit_their_budget(engine: Engine) -> None:
-    schema = {"items": {"type": "string"}, "contains": {"enum": ["x", "y"]}, "minContains": 2, "uniqueItems": True}
-    plan = plan_of(engine, response_format=JsonSchema({"type": "array", **schema}))
-    tokens = engine.tokenize('["x", "y"]' + END)
-    assert walk(plan, engine, tokens, entry="after").is_whole
-    row_landing(plan, engine, Begin("after"), len(tokens), budgeting(True, "error"))  # raises nothing
-
-
 #: Formats that tell no shortest text when they are read.
 UNKNOWN: list[Any] = [
     JsonSchema({"type": "array", "uniqueItems": True, "minItems": 3, "items": {"type": "integer"}}),
@@ -133,9 +96,8 @@ def test_a_guide_finds_in_the_masks_what_the_format_does_not_show(
         assert all(verdict.is_valid for verdict in judge(response_format.schema, json.loads(text)))
 
 
-def test_masks_of_another_vocabulary_are_an_error(tiny_guide: Any, plain_engine: Engine) -> None:
-    with pytest.raises(PlanError, match="belongs to vocabulary"):
-        shortest(tiny_guide.plan(response_format=UNKNOWN[-1]), plain_engine)
+#: A number that two schemas take is taken by neither.
+BOTH = {"oneOf": [{"type": "integer", "multipleOf": step} for step in (3, 5)]}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +106,8 @@ def test_masks_of_another_vocabulary_are_an_error(tiny_guide: Any, plain_engine:
         {"type": "string", "pattern": "^(a|b)\\1$"},
         {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(x)\\1$"}}, "required": ["a"]},
         {"type": "array", "items": {"type": "array", "minItems": 1}, "uniqueItems": True, "minItems": 3},
+        BOTH,
+        {"type": "array", "items": BOTH, "minItems": 1},
     ],
 )
 def test_what_is_held_is_valid_or_nothing(tiny_guide: Any, schema: Any) -> None:
@@ -215,54 +179,21 @@ def test_nothing_shorter_is_found_than_there_is(engine: Engine, schema: Any, mos
     assert shortest(plan, engine) == written
 
 
-#: Its shortest answer takes a search in several ways.
-INTRICATE = closed(
-    {
-        "kind": {
-            "type": "array",
-            "minItems": 2,
-            "items": {**PAIR, "minItems": 3, "items": {"minLength": 9, "type": "string"}},
-        },
-        "names": {"type": "array", "items": {"type": "string", "pattern": "^[a-f]{3}(-[0-9]{12})?$"}, "minItems": 3},
-    }
-)
+#: Schemas of whose answers no search finds one, and what is said.
+UNFOUND = [
+    ({"type": "array", "items": {"enum": list(range(120))}, "uniqueItems": True, "minItems": 100},
+     "no end without repeats"),
+    ({"type": "array", "items": {"type": "array", "items": {"type": "number", "multipleOf": 11, "minimum": 100}},
+      "contains": {"type": "array", "contains": {"type": "number", "multipleOf": 3}}}, "no end was found within"),
+]  # fmt: skip
 
 
-def test_a_busy_machine_finds_the_same(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches were cut by time: a row had no end that fits into the number that was said before."""
-    plan = plan_of(engine, response_format=JsonSchema(INTRICATE), thinking=False)
-    found, clock = shortest_output(plan, engine), time.thread_time
-    monkeypatch.setattr(time, "thread_time", lambda: 4 * clock())
-    assert shortest_output(plan, engine) == found
-    assert row_landing(plan, engine, FRESH, len(found)).control is not None
-
-
-def test_where_no_end_without_repeats_is_found_none_is_said(engine: Engine) -> None:
-    schema = {"type": "array", "items": {"enum": list(range(120))}, "uniqueItems": True, "minItems": 100}
+@pytest.mark.parametrize(("schema", "why"), UNFOUND)
+def test_where_no_end_is_found_it_is_said_and_no_request_refused(engine: Engine, schema: Any, why: str) -> None:
     plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
-    with pytest.raises(LimitExceeded, match="no end without repeats"):
+    with pytest.raises(LimitExceeded, match=why):
         min_tokens(plan, engine)
-    assert (
-        row_landing(plan, engine, FRESH, 1, budgeting(True, "error")).control is None
-    )  # a request that may be possible is not refused
-
-
-def test_a_search_ends_after_so_many_places(engine: Engine) -> None:
-    inner = {"type": "array", "items": {"type": "number", "multipleOf": 11, "minimum": 100}}
-    contained = {"type": "array", "contains": {"type": "number", "multipleOf": 3}}
-    schema = {"type": "array", "items": inner, "contains": contained}
-    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
-    with pytest.raises(LimitExceeded, match="no end was found within"):
-        min_tokens(plan, engine)
-    assert row_landing(plan, engine, FRESH, 5, budgeting(True, "error")).control is None
-
-
-def test_what_a_check_prints_is_valid(engine: Engine) -> None:
-    both = {"oneOf": [{"type": "integer", "multipleOf": step} for step in (3, 5)]}
-    for schema in (both, {"type": "array", "items": both, "minItems": 1}):
-        text = check_format(JsonSchema(schema), engine).shortest
-        assert text is None or all(verdict.is_valid for verdict in judge(schema, json.loads(text)))
-    assert check_format(JsonSchema({"type": "integer"}), engine).shortest in [*"0123456789"]
+    assert row_landing(plan, engine, FRESH, 1, budgeting(True, "error")).control is None
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,13 +15,13 @@ from grammars.tool_calls.syntaxes.lookup import syntax
 from grammars.values.format import Format
 from grammars.values.tool import Call, Tool
 from guided.engine.engine import Engine
-from guided.hf.model.wire_format import inference_of_template
 from guided.inspect.format_check import engine_for
 from guided.landing.row_landing import row_landing
 from guided.rows.sequence import RowSequence
 from guided.state.entry import Begin
 from special_tokens.errors import GuidedError
 from tests.made_up.tokenizers import small_tokenizer, small_tokens
+from tests.shared_templates import shared_inference, template_names
 
 TEXT = {"type": "string"}
 EMAIL, TIME, UUID = ({"type": "string", "format": name} for name in ("email", "date-time", "uuid"))
@@ -107,79 +104,59 @@ class OwnAnswer(NamedTuple):
 @lru_cache
 def engine_of(name: str, as_text: bool) -> tuple[Format, Engine]:
     """A format and an engine whose markers are tokens, or ``as_text``: all but the ends are text."""
-    found, _ = inference_of_template((folder() / f"{name}.jinja").read_text())
-    ends = (*found.format.ends.content, *found.format.ends.calls)
-    markers = tuple(
-        dict.fromkeys(
-            (*(() if as_text else (token.text for token in engine_for(found.format).tokens.facts.added)), *ends)
-        )
-    )
+    format = shared_inference(name).format
+    ends = (*format.ends.content, *format.ends.calls)
+    added = () if as_text else (token.text for token in engine_for(format).tokens.facts.added)
+    markers = tuple(dict.fromkeys((*added, *ends)))
     text = small_tokenizer(markers, words=PIECES, special=markers)
-    return found.format, Engine(text, small_tokens(text, eos=ends))
-
-
-def folder() -> Path:
-    shared = Path(os.environ.get("GUIDED_SHARED", Path(__file__).resolve().parents[4] / "shared"))
-    return shared / "data" / "templates"
-
-
-def names() -> list[str]:
-    return sorted(path.stem for path in folder().glob("*.jinja")) or ["absent"]
-
-
-def texts(format: Format, calls: Sequence[Call], tools: dict[str, Tool], chance: random.Random) -> Iterator[str]:
-    """Texts of a section of calls, from bare to framed, one of which the plan lets the model write."""
-    form = format.tool_calls
-    assert form is not None
-    text = syntax(form.syntax).render(form, calls, tools)
-    for lead in ("", form.gap_without_text, format.content.opening, format.content.start):
-        yield lead + text
+    return format, Engine(text, small_tokens(text, eos=ends))
 
 
 def case(name: str, as_text: bool, mode: str, chance: random.Random) -> OwnAnswer | None:
     """A random plan of a template and an answer under it; None if no text is the plan's."""
     format, engine = engine_of(name, as_text)
-    if format.tool_calls is None or (mode == "reason" and format.reasoning is None):
+    calling, reasoning = format.tool_calls, format.reasoning
+    if calling is None or (mode == "reason" and reasoning is None):
         return None
     some = chance.sample(list(SCHEMAS), 3)
     tools = {tool: Tool(tool, parameters=SCHEMAS[tool]) for tool in some}
     chosen = chance.choice(some)
-    choice: Any = {"named": {"type": "function", "function": {"name": chosen}}, "auto": "auto", "text": "auto"}
-    answer = shape(answer={"enum": ["yes", "no"]}, who=EMAIL)
-    parts = Parts(
-        tools=list(tools.values()),
-        tool_choice=choice.get(mode, "auto" if mode == "format" else "required"),
-        thinking=mode == "reason" if format.reasoning is not None else None,
-        response_format=answer if mode == "format" else SCHEMAS[chosen] if mode == "json" else None,
-    )
-    if mode == "json":
-        parts = Parts(response_format=SCHEMAS[chosen], thinking=parts.thinking)
+    thinking = mode == "reason" if reasoning is not None else None
+    asked: dict[str, Any] = {"tools": list(tools.values()), "tool_choice": "required", "thinking": thinking}
+    match mode:
+        case "named":
+            asked["tool_choice"] = {"type": "function", "function": {"name": chosen}}
+        case "auto" | "text":
+            asked["tool_choice"] = "auto"
+        case "format":
+            asked |= {"tool_choice": "auto", "response_format": shape(answer={"enum": ["yes", "no"]}, who=EMAIL)}
+        case "json":
+            asked = {"thinking": thinking, "response_format": SCHEMAS[chosen]}
     try:
-        plan = compose(parts, tokens=engine.tokens, format=format)
+        plan = compose(Parts(**asked), tokens=engine.tokens, format=format)
     except GuidedError:
         return None
     calls = [Call(chosen, value(SCHEMAS[chosen], chance), "call00001")]
-    if mode == "auto" and form_allows_two(format) and chance.random() < 0.4:
+    if mode == "auto" and calling.max_calls != 1 and chance.random() < 0.4:
         other = chance.choice(some)
         calls.append(Call(other, value(SCHEMAS[other], chance), "call00002"))
-    begin = Begin("fresh")
-    if mode == "json":
-        plain = json.dumps(value(SCHEMAS[chosen], chance), ensure_ascii=False)
-        written = [format.content.start + plain + format.content.end, plain]
-    elif mode == "text":
-        plain = " ".join(chance.choices(WORDS_OF_TEXT, k=8))
-        written = [format.content.start + plain + format.content.end, plain]
+    if mode in ("json", "text"):
+        text = json.dumps(calls[0].arguments, ensure_ascii=False)
+        text = text if mode == "json" else " ".join(chance.choices(WORDS_OF_TEXT, k=8))
+        written = [format.content.start + text + format.content.end, text]
     else:
         try:
-            written = [*texts(format, calls, tools, chance)]
+            text = syntax(calling.syntax).render(calling, calls, tools)
         except GuidedError:  # a syntax that cannot write the value
             return None
-    if format.reasoning is not None and mode == "reason":
+        # from bare to framed: one of these the plan lets the model write
+        leads = ("", calling.gap_without_text, format.content.opening, format.content.start)
+        written = [lead + text for lead in leads]
+    if reasoning is not None and mode == "reason":
         thought = " ".join(chance.choices(WORDS_OF_TEXT, k=10))
-        form = format.reasoning
-        written = [begun + thought + form.end + text for text in written for begun in (form.start, "")]
-    elif format.reasoning is not None:
-        written = [*written, *(format.reasoning.empty + text for text in written)]
+        written = [begun + thought + reasoning.end + text for text in written for begun in (reasoning.start, "")]
+    elif reasoning is not None:
+        written = [*written, *(reasoning.empty + text for text in written)]
     for text in written:
         for end in (*format.ends.calls, *format.ends.content):
             for entry in plan.entries:
@@ -190,11 +167,6 @@ def case(name: str, as_text: bool, mode: str, chance: random.Random) -> OwnAnswe
                 if row.error is None and row.is_done and row.num_tokens == len(tokens):
                     return OwnAnswer(plan, engine, begin, tokens, mode == "reason")
     return None
-
-
-def form_allows_two(format: Format) -> bool:
-    form = format.tool_calls
-    return form is not None and form.max_calls != 1
 
 
 def reserve_of(found: OwnAnswer) -> int:
@@ -224,7 +196,7 @@ MODES = ("required", "auto", "named", "format", "reason", "json", "text")
 #: 27,440 answers.
 CASES = [
     pytest.param(name, as_text, seed, marks=pytest.mark.slow if seed or (number % 2 == 1) != as_text else ())
-    for number, name in enumerate(names())
+    for number, name in enumerate(template_names())
     for as_text in (False, True)
     for seed in range(7)
 ]
@@ -232,11 +204,9 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "as_text", "seed"), CASES)
 def test_an_answer_that_fits_is_the_models_own(name: str, as_text: bool, seed: int) -> None:
-    if name == "absent":
-        pytest.skip("needs the shared chat templates, which are absent")
     chance = random.Random(f"{name} {as_text} {seed}")
     num = 0
-    for mode in MODES if seed else MODES[names().index(name) % 2 :: 2]:
+    for mode in MODES if seed else MODES[template_names().index(name) % 2 :: 2]:
         found = case(name, as_text, mode, chance)
         if found is None:
             continue

@@ -6,36 +6,26 @@ import json
 import random
 from typing import Any
 
-import jsonschema
 import pytest
 
 import guided
 from grammars.text_grammars.schemas import PlacedSchema, placed_schemas
 from grammars.values.constraints import Llguidance
-from grammars.values.persistent_set import Mode
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
-from guided.landing.landing import LandingSearch
-from guided.rows.answer import read_answer
-from guided.state.state import GuidanceState
 from tests.cases import seeds
-from tests.guided.landing.test_control import BUDGETS, landed, random_schema, row_of, written
-from tests.guided.landing.test_landing import ended
+from tests.guided.landing.test_control import BUDGETS, landed, row_of, written
 from tests.judges.plans import plan_of
-
-
-def _object(**members: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": members, "required": [*members]}
-
+from tests.made_up.schemas import having
 
 #: Values whose ends a search by bytes alone does not find.
-LONG = _object(q={"type": "string", "minLength": 40})
-EMAIL = _object(q={"type": "string", "pattern": r"^.+@.+\.[a-z]{2,}$"})
-WORDS = _object(q={"type": "string", "pattern": "TODO|DONE"})
+LONG = having({"q": {"type": "string", "minLength": 40}})
+EMAIL = having({"q": {"type": "string", "pattern": r"^.+@.+\.[a-z]{2,}$"}})
+WORDS = having({"q": {"type": "string", "pattern": "TODO|DONE"}})
 MAP = {"type": "object", "patternProperties": {"^[a-z]{5,}_id$": {"type": "string", "minLength": 30}},
        "minProperties": 2, "additionalProperties": False}  # fmt: skip
-MANY = _object(a=LONG["properties"]["q"], b={"type": "array", "items": {"type": "integer"}, "minItems": 4},
-               c=EMAIL["properties"]["q"])  # fmt: skip
+MANY = having({"a": LONG["properties"]["q"], "b": {"type": "array", "items": {"type": "integer"}, "minItems": 4},
+               "c": EMAIL["properties"]["q"]})  # fmt: skip
 
 
 def _json(schema: Any) -> dict[str, Any]:
@@ -107,50 +97,6 @@ def test_json_anywhere_is_whole_within_any_budget(engine: Engine, name: str, see
     assert list(landed(plan, engine, chance, (*BUDGETS, 200, 400) if seed else chance.sample(BUDGETS, 3)))
 
 
-@pytest.mark.parametrize("seed", seeds(60, default=4))
-def test_random_schemas_in_parts_land(engine: Engine, seed: int) -> None:
-    chance = random.Random(seed)
-    schema = _object(first=random_schema(chance), second={"type": "string", "minLength": chance.choice([0, 30, 90])})
-    form = chance.choice([_tag(schema), _sequence(_text("<a>"), _json(schema), _text("</a>"))])
-    tag = guided.StructuralTag({"type": "structural_tag", "format": form})
-    try:
-        plan = plan_of(engine, response_format=chance.choice([tag, _lark('start: "<a>" JSON "</a>"', schema)]),
-                       thinking=False)  # fmt: skip
-    except guided.GuidedError:
-        pytest.skip("no value is valid")
-    for _, tokens in landed(plan, engine, chance, chance.sample([*BUDGETS, 200], 3)):
-        text = read_answer(tokens, plan, engine).content or ""
-        if not plan.schema_report.relaxed:
-            jsonschema.validate(json.loads(text.removeprefix("<a>").removesuffix("</a>")), schema)
-
-
-#: Responses, texts of theirs, and the number of values that have begun after each and whether one is open.
-PLACES = [
-    ("long", ["", "<", "<a>", '<a>{"q": "<a>', '<a>{"q": "' + "x" * 40 + '"}'], [0, 0, 1, 1, 1], [0, 0, 1, 1, 0]),
-    ("number", ["<a>", "<a>1000000000", "<a>1000000000<"], [1, 1, 1], [1, 1, 0]),
-    ("two values", ["", '{"q": "', '{"q": "' + "x" * 40 + '"}'], [1, 1, 2], [1, 1, 1]),
-    ("after text", ["a < b ", "a answer: ", 'answer: {"a": "answer: '], [0, 1, 1], [0, 1, 1]),
-    ("lark, list", ["<", "<{"], [1, 1], [1, 1]),
-]
-
-
-@pytest.mark.parametrize(("name", "texts", "begun", "is_open"), PLACES)
-def test_the_text_before_a_value_tells_that_it_begins(
-    engine: Engine, name: str, texts: list[str], begun: list[int], is_open: list[int]
-) -> None:
-    plan = plan_of(engine, response_format=RESPONSES[name], thinking=False)
-    entry = "after" if len(plan.entries) > 1 else plan.entries[0].name
-    for text, number, expected in zip(texts, begun, is_open, strict=True):
-        state = GuidanceState(plan, engine, entry=entry)
-        for token in engine.tokenize(text):
-            state.commit([token])
-        place = LandingSearch(plan, engine, entry=entry).follow(state)[1]
-        assert (place.num_values, int(place.scan is not None)) == (number, expected), text
-        if text.endswith('<a>{"q": "<a>'):
-            assert place.scan is not None
-            assert place.scan.mode is Mode.STRING
-
-
 def test_a_marker_before_a_value_is_text_or_a_token(engine: Engine) -> None:
     marker = engine.tokens.text(min(set(engine.tokens.marker_ids) - set(engine.tokens.end_ids)))
     for trusted in (False, True):
@@ -163,9 +109,11 @@ def test_a_marker_before_a_value_is_text_or_a_token(engine: Engine) -> None:
 def test_the_tag_with_the_shorter_value_is_taken(engine: Engine, is_first: bool) -> None:
     """Found in calls as tags: a required key dropped the other tag, and a known text ended the search."""
     to = {"type": "array", "items": {"type": "string", "format": "email"}, "minItems": 1}
-    mail = _object(to=to, subject={"type": "string", "minLength": 10}, body={"type": "string", "minLength": 60})
+    mail = having(
+        {"to": to, "subject": {"type": "string", "minLength": 10}, "body": {"type": "string", "minLength": 60}}
+    )
     tags = [_tag(mail, "function send mail")]
-    tags.insert(is_first, _tag(_object(city={"type": "string", "minLength": 1}), "function get weather"))
+    tags.insert(is_first, _tag(having({"city": {"type": "string", "minLength": 1}}), "function get weather"))
 
     def least(some: list[Any]) -> int:
         section = {"type": "tags_with_separator", "tags": some, "separator": "", "at_least_one": True}
@@ -174,17 +122,6 @@ def test_the_tag_with_the_shorter_value_is_taken(engine: Engine, is_first: bool)
         return min_tokens(plan_of(engine, response_format=form, thinking=False), engine)
 
     assert least(tags) <= min(least([tag]) for tag in tags) + 2
-
-
-@pytest.mark.parametrize("pattern", ["[a-z]+", "^[a-z]{1,40}$", "^[A-Za-z0-9]+$"])
-def test_a_text_that_may_end_ends_at_once(engine: Engine, pattern: str) -> None:
-    """Found in regexes of few characters: the search wrote another one before the end."""
-    tag = {"type": "tag", "begin": "<a>", "end": "</a>", "content": {"type": "regex", "pattern": pattern}}
-    form = guided.StructuralTag({"type": "structural_tag", "format": tag})
-    plan = plan_of(engine, response_format=form, thinking=False)
-    _, landing = ended(plan, engine, "<a>hello")
-    assert landing.tokens is not None
-    assert b"".join(map(engine.token_bytes, landing.tokens[:-1])) == b"</a>"
 
 
 def test_the_schemas_of_a_source_are_those_that_it_writes() -> None:

@@ -21,11 +21,9 @@ from grammars.plan.plan import Plan
 from grammars.values.constraints import JsonSchema
 from guided.bitmask import allowed_ids
 from guided.engine.engine import Engine
-from guided.landing.byte_classes import Classes
 from guided.landing.byte_twin import ByteMask, ByteTwin
 from guided.landing.effort import Effort
-from guided.landing.finder import PathFinder
-from guided.landing.landing import Landing, LandingSearch, write
+from guided.landing.landing import Landing, LandingSearch
 from guided.landing.path import EndPath, remaining_from
 from guided.landing.search import _Node as SearchNode
 from guided.rows.answer import read_answer
@@ -179,17 +177,6 @@ def test_a_landing_ends_an_answer_from_any_place(engine: Engine, kind: str, seed
         check_value(plan, engine, whole)
 
 
-def test_keys_that_patterns_and_constants_ask_for_are_found(engine: Engine) -> None:
-    """No list of properties shows them, and a key by a pattern has no nearest end that a byte shows."""
-    needed = [{"not": {"propertyNames": {"not": {"const": name}}}} for name in ("a4", "a4d3")]
-    schema = {"type": "object", "allOf": [*needed, {"propertyNames": {"pattern": "^([a-z][0-9])+$"}}]}
-    plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
-    state, landing = ended(plan, engine, '{"k9": 0')
-    assert landing.tokens is not None, landing.reason
-    text = b"".join(map(engine.token_bytes, [*state.tokens, *landing.tokens[:-1]]))
-    assert json.loads(text).keys() == {"k9", "a4", "a4d3"}
-
-
 #: Long texts that must be written, next to values and members that need not: none may hide what ends the answer.
 EITHER = {"type": "object", "oneOf": [
     {"properties": {"uri": {"type": "string"}}, "required": ["uri"]},
@@ -210,40 +197,63 @@ NAMES = {"type": "object", "required": (names := [f"name {i}" for i in range(5)]
          "properties": {name: {"type": "string", "minLength": 44, "maxLength": 45} for name in names}}  # fmt: skip
 
 
-SQL = r"""start: "SELECT " cols " FROM " name ";"
-cols: "*" | col (", " col)*
-col: expr (" AS " name)?
-expr: name | NUM | STR | "CASE" (" WHEN " name " THEN " expr)+ " ELSE " expr " END"
-name: /[a-z_]+(\.[a-z_]+)?/
-NUM: /[0-9]+(\.[0-9]+)?/
-STR: /'[^']*'/
-"""
-
-
-def test_a_query_has_a_shortest_text(demo_guide: Any) -> None:
-    plan = demo_guide.plan(response_format=guided.Lark(SQL), thinking=False)
-    assert demo_guide.check(plan).min_tokens <= 7
-
-
-@pytest.mark.parametrize(
-    ("schema", "begun", "places"),
-    [(LEVELS, '{"extension levels": [{', 600), (OPTIONS, '{"part 0": {"', 300), (NAMES, '{"name 0": "', 60)],
-    ids=["values of any type", "optional members", "long strings"],
+#: Keys that no list of properties shows, and of which no byte shows the nearest end.
+KEYS = {"type": "object", "allOf": [
+    *({"not": {"propertyNames": {"not": {"const": name}}}} for name in ("a4", "a4d3")),
+    {"propertyNames": {"pattern": "^([a-z][0-9])+$"}}]}  # fmt: skip
+#: Blocks that only a keyword closes, where names of the same letters may be written.
+BLOCKS = (
+    guided.Lark(
+        'start: block\nblock: "begin " (stmt " ")+ "end"\n'
+        'stmt: NAME "=" NUMBER ";" | "if " NAME " then " stmt " fi" | block\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/'
+    ),
+    guided.Gbnf(
+        'root ::= block\nblock ::= "begin " (stmt " ")+ "end"\n'
+        'stmt ::= name "=" [0-9]+ ";" | "if " name " then " stmt " fi" | block\nname ::= [a-z]+'
+    ),
 )
-def test_what_may_be_written_in_several_ways_hides_no_end(
-    engine: Engine, schema: dict[str, Any], begun: str, places: int
-) -> None:
-    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
-    state = GuidanceState(plan, engine)
-    state.commit(engine.tokenize(begun))
-    search = LandingSearch(plan, engine)
-    tree = search.tree(state, *search.follow(state), Classes())
-    end = next(search.ends(tree, Effort(cpu_s=60.0, places=places)))
-    assert end.symbols is not None, end.reason
-    path = write(state, end.symbols)
-    assert path is not None
-    state.commit(path.tokens or ())
-    assert state.is_stopped
+#: Grammars whose quoted texts do not close what is open, or hold quotes.
+TEMPLATES = (
+    guided.Lark('start: TEXT? ("{{" NAME "}}" TEXT?)* "\\n"\nTEXT: /[^{}\\n]+/\nNAME: /[a-z]+/'),
+    guided.Lark('start: TEXT? ("{{" NAME "}}" TEXT?)* END\nEND: /;;/\nTEXT: /[^{};]+/\nNAME: /[a-z"]+/ // "'),
+    guided.Gbnf('root ::= ( [^{}\\n] | "{{" [a-z]+ "}}" )* "\\n"'),
+    guided.Gbnf('root ::= "\\"" ( [^"$\\\\] | "${" root "}" )* "\\"" # "'),
+)
+
+
+def rules(number: int) -> guided.Lark:
+    """Many rules, each of which ends with a long text of its own."""
+    lines = (f'r{i}: "kw{i} " NAME " is the end of rule number {i};"' for i in range(number))
+    return guided.Lark("\n".join((f"start: {' | '.join(f'r{i}' for i in range(number))}", *lines, "NAME: /[a-z]+/")))
+
+
+def _tag(pattern: str) -> guided.StructuralTag:
+    content = {"type": "regex", "pattern": pattern}
+    form = {"type": "tag", "begin": "<a>", "end": "</a>", "content": content}
+    return guided.StructuralTag({"type": "structural_tag", "format": form})
+
+
+#: Responses, texts of theirs, and the most tokens of the shortest end after each.
+FOUND: list[tuple[Any, str, int]] = [
+    (JsonSchema(KEYS), '{"k9": 0', 20),
+    (JsonSchema(LEVELS), '{"extension levels": [{', 120),
+    (JsonSchema(OPTIONS), '{"part 0": {"', 200),
+    (JsonSchema(NAMES), '{"name 0": "', 260),
+    *((grammar, "", 7) for grammar in TEMPLATES),
+    *((grammar, text, 16) for grammar in BLOCKS
+      for text in ("", "begin ", "begin ab=12; ", "begin begin x=1; ", "begin if en", "begin a=1; e")),
+    *((_tag(pattern), "<a>hello", 5) for pattern in ("[a-z]+", "^[a-z]{1,40}$", "^[A-Za-z0-9]+$")),
+    *((rules(number), text, 26) for number in (10, 120, 300) for text in ("kw7 some", "kw7 some is the e")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("response_format", "text", "most"), FOUND)
+def test_the_nearest_end_is_found_among_others(engine: Engine, response_format: Any, text: str, most: int) -> None:
+    plan = plan_of(engine, response_format=response_format, thinking=False)
+    state, landing = ended(plan, engine, text, effort=Effort(cpu_s=60.0))
+    assert landing.tokens is not None, landing.reason
+    assert walk(plan, engine, [*state.tokens, *landing.tokens], state.entry.name).is_whole
+    assert len(landing.tokens) <= most
 
 
 def check_value(plan: Plan, engine: Engine, tokens: list[int]) -> None:
@@ -310,100 +320,19 @@ def test_an_end_that_is_not_found_is_none_with_its_reason(engine: Engine, monkey
     assert (late.tokens, late.reason) == (None, "no end was found within 0 places, when its processor time was used up")
 
 
-@pytest.mark.parametrize(("size", "fits", "spent"), [(9, True, 0.1 + 9 / 600), (2_999, True, 5.1), (2_999, False, 0.1)])
-def test_looking_for_a_rest_of_a_way_is_paid_for_by_its_length(
-    engine: Engine, size: int, fits: bool, spent: float
-) -> None:
+def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
+    """Each is paid for by its length: a step's work is bounded without a clock."""
     state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
     search = LandingSearch(state.plan, engine)
-    places = search.places
-    refusing: Any = SimpleNamespace(
-        mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts_ids=lambda _: fits,
-        ends_after=lambda _: False,
-    )  # fmt: skip
-    effort = Effort(cpu_s=60.0, places=100)
-    assert remaining_from(refusing, search.follow(state)[1], places, EndPath((0x5B, *b"x" * size)), effort) == -1
-    assert effort.left == pytest.approx(100 - spent, abs=0.01)
-
-
-def test_looks_for_rests_leave_half_of_the_effort(engine: Engine) -> None:
-    state = GuidanceState(plan_of(engine, response_format=JsonSchema({}), thinking=False), engine)
-    search, looks = LandingSearch(state.plan, engine), []
+    looks: list[Any] = []
     refusing: Any = SimpleNamespace(
         mask=lambda: ByteMask(1 << 0x5B, ()), ends=frozenset((1,)), to_ids=list, accepts_ids=lambda _: True,
-        ends_after=lambda ids: looks.append(ids),
+        ends_after=looks.append,
     )  # fmt: skip
-    places, effort = search.places, Effort(cpu_s=60.0, places=100)
-    assert remaining_from(refusing, search.follow(state)[1], places, EndPath(tuple(b"[" * 3_000)), effort) == -1
+    place, effort = search.follow(state)[1], Effort(cpu_s=60.0, places=100)
+    assert remaining_from(refusing, place, search.places, EndPath(tuple(b"[" * 3_000)), effort) == -1
     assert 45 < effort.left < 50
     assert 100 < len(looks) < 500
-
-
-@pytest.mark.parametrize("begun", ['{"name": "Jumbo", "sizes": [1', '{"name": "Jumbo", "sizes": [1,'])
-def test_after_a_first_end_few_more_places_are_tried(engine: Engine, begun: str) -> None:
-    least = {"type": "integer", "minimum": 0}
-    members = {"name": {"type": "string"}, "sizes": {"type": "array", "prefixItems": [{}, {}], "minItems": 2},
-               "least": least, "most": least, "id": least,
-               "floors": {"type": "array", "items": least, "minItems": 1}}  # fmt: skip
-    schema = {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
-    plan = plan_of(engine, replace(FORMAT, reasoning=None), response_format=JsonSchema(schema))
-    state, search, effort = GuidanceState(plan, engine), LandingSearch(plan, engine), Effort(60.0, 1_000)
-    state.commit(engine.tokenize(begun))
-    cursor = PathFinder(search, Classes()).cursor(state)
-    assert cursor is not None
-    tree = search.tree(state, cursor.matcher, cursor.place, Classes())
-    known_path = EndPath(tuple(b', ""], "least": 1, "most": 1, "id": 1, "floors": [1]}'))
-    first: float | None = None
-    num_ends = 0
-    for end in search.ends(tree, effort, known_path, 1):
-        first = effort.left if first is None else first
-        if end.symbols is None:
-            assert first - effort.left < 50
-            first = None
-        else:
-            num_ends += 1
-            assert search.matcher().feed([*begun.encode(), *end.symbols])
-    assert num_ends >= 3  # one of each search
-
-
-#: Blocks that only a keyword closes, where names of the same letters may be written.
-BLOCKS = {
-    "Lark": guided.Lark(
-        'start: block\nblock: "begin " (stmt " ")+ "end"\n'
-        'stmt: NAME "=" NUMBER ";" | "if " NAME " then " stmt " fi" | block\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/'
-    ),
-    "GBNF": guided.Gbnf(
-        'root ::= block\nblock ::= "begin " (stmt " ")+ "end"\n'
-        'stmt ::= name "=" [0-9]+ ";" | "if " name " then " stmt " fi" | block\nname ::= [a-z]+'
-    ),
-}
-
-
-#: Grammars whose quoted texts do not close what is open, or hold quotes.
-TEMPLATES = (
-    guided.Lark('start: TEXT? ("{{" NAME "}}" TEXT?)* "\\n"\nTEXT: /[^{}\\n]+/\nNAME: /[a-z]+/'),
-    guided.Lark('start: TEXT? ("{{" NAME "}}" TEXT?)* END\nEND: /;;/\nTEXT: /[^{};]+/\nNAME: /[a-z"]+/ // "'),
-    guided.Gbnf('root ::= ( [^{}\\n] | "{{" [a-z]+ "}}" )* "\\n"'),
-    guided.Gbnf('root ::= "\\"" ( [^"$\\\\] | "${" root "}" )* "\\"" # "'),
-)
-
-
-@pytest.mark.parametrize("grammar", TEMPLATES)
-def test_a_quoted_text_that_only_opens_leads_nobody_away(engine: Engine, grammar: Any) -> None:
-    plan = plan_of(engine, response_format=grammar, thinking=False)
-    state, landing = ended(plan, engine)
-    assert landing.tokens is not None, landing.reason
-    assert walk(plan, engine, landing.tokens, state.entry.name).is_whole
-    assert len(landing.tokens) < 8
-
-
-@pytest.mark.parametrize("kind", BLOCKS)
-@pytest.mark.parametrize("text", ["", "begin ", "begin ab=12; ", "begin begin x=1; ", "begin if en", "begin a=1; e"])
-def test_a_keyword_among_names_is_found(engine: Engine, kind: str, text: str) -> None:
-    plan = plan_of(engine, response_format=BLOCKS[kind], thinking=False)
-    state, landing = ended(plan, engine, text, effort=Effort(cpu_s=60.0))
-    assert landing.tokens is not None, landing.reason
-    assert walk(plan, engine, [*state.tokens, *landing.tokens], state.entry.name).is_whole
 
 
 #: Any value may stand in each of forty members.
@@ -441,24 +370,6 @@ def test_reasoning_takes_no_text_of_the_response(engine: Engine, level: str) -> 
     assert len(landing.tokens) < 400
 
 
-def test_the_twin_takes_the_text_of_a_grammar_and_its_markers_as_they_are(engine: Engine) -> None:
-    """Byte by byte, what it allows is what the engine's own tokens of one byte are allowed."""
-    plan = made(engine, "calls: tags")
-    twin = engine.derived(ByteTwin)
-    assert twin is engine.derived(ByteTwin)
-    matcher, state = twin.matcher(plan, "after"), GuidanceState(plan, engine, entry="after")
-    text = '\n{"name": "set_mode", "arguments": {"mode": "fast", "short": "'
-    for token in engine.tokenize("<tool_call>" + text):
-        assert matcher.feed(state.regions.symbols(token))
-        state.commit([token])
-    mask = matcher.mask()
-    for token in allowed_ids(state.mask()):
-        assert token in mask.ids or mask.byte_bits >> engine.token_bytes(token)[0] & 1
-    for byte in range(0x80):
-        if mask.byte_bits >> byte & 1:
-            assert state.validate(engine.tokens_within(bytes((byte,)))[:1]) == 1
-
-
 def test_threads_read_masks_of_their_own(engine: Engine) -> None:
     """Found by calls in four threads, of which some landed otherwise than alone: one row of memory held all masks."""
     twin = engine.derived(ByteTwin)
@@ -480,22 +391,3 @@ def test_threads_read_masks_of_their_own(engine: Engine) -> None:
     for thread in threads:
         thread.join()
     assert wrong == [0] * len(plans)
-
-
-def test_what_is_left_of_a_path_has_a_bound_of_its_tokens(engine: Engine) -> None:
-    """Never less than it has, and little more: the rest of a token counts as single symbols."""
-    plan = plan_of(
-        engine, replace(FORMAT, reasoning=None), response_format=JsonSchema({"const": {"name": "true thing"}})
-    )
-    state = GuidanceState(plan, engine)
-    tokens = LandingSearch(plan, engine).shortest_end(state).tokens
-    assert tokens is not None
-    symbols = [symbol for token in tokens[:-1] for symbol in state.regions.symbols(token)]
-    path = EndPath(tuple(symbols), tokens)
-    for at in range(len(symbols) + 3):
-        rest = path.from_symbol(at, state.regions)
-        assert list(rest.symbols) == symbols[at:]
-        left = len(engine.ll_tokenizer.tokenize_bytes(bytes(symbols[at:]))) + 1
-        assert left <= rest.size <= left + 12
-        again = rest.prefixed(b"ab").from_symbol(1, state.regions)
-        assert (list(again.symbols), again.size) == ([*b"b", *symbols[at:]], rest.size + 1)

@@ -13,15 +13,9 @@ import pytest
 import guided
 from grammars.text_grammars.rests import grammar_texts
 from grammars.values.constraints import Llguidance
-from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
-from guided.landing.byte_classes import Classes
-from guided.landing.effort import Effort
-from guided.landing.landing import LandingSearch
-from guided.state.state import GuidanceState
 from tests.cases import seeds
 from tests.guided.landing.test_control import BUDGETS, landed, row_of
-from tests.judges.plans import plan_of
 
 SQL = r"""
 start: select ";"
@@ -187,16 +181,6 @@ def test_the_text_of_a_random_grammar_is_a_shortest_one(seed: int) -> None:
     assert found is None or _accepted(lark, [found]) == [found], lark
 
 
-def test_rests_close_what_is_begun() -> None:
-    lark = (
-        'start: "if " e " then " e (" else " e)? | list\nlist: "[" e (", " e)* "]"\n'
-        'e: NAME | "(" e ")" | e "+" e\nNAME: /[a-z]/'
-    )
-    found = grammar_texts("lark", lark)
-    assert found.whole == "[a]"
-    assert set(found.rests) == {" then a", "a then a", "a", "a]", "]", ")", "a)"}
-
-
 @pytest.mark.parametrize(
     "lark",
     [
@@ -213,20 +197,3 @@ def test_the_texts_of_a_large_grammar_are_few_and_short(lark: str) -> None:
     found = grammar_texts("lark", lark)
     assert len(found.rests) <= 512
     assert all(len(rest) <= 256 for rest in found.rests)
-
-
-@pytest.mark.parametrize("number", [10, 120, 300])
-def test_the_rest_of_one_of_many_rules_is_found_in_few_places(engine: Engine, number: int) -> None:
-    """Found with 60: looking at the rests, which may be left from any of their characters on, took all places."""
-    names = [f"r{i}" for i in range(number)]
-    rules = "\n".join(f'r{i}: "kw{i} " NAME " is the end of rule number {i};"' for i in range(number))
-    lark = f"start: {' | '.join(names)}\n{rules}\nNAME: /[a-z]+/"
-    plan = plan_of(engine, response_format=guided.Lark(lark), thinking=False)
-    entry = plan.entries[-1].name
-    state, search = GuidanceState(plan, engine, entry=entry), LandingSearch(plan, engine, entry=entry)
-    for text, expected in (("kw7 some", b" is the end of rule number 7;"), (" is the e", b"nd of rule number 7;")):
-        state.commit(engine.tokenize(text))
-        tree, effort = search.tree(state, *search.follow(state), Classes()), Effort(cpu_s=60.0, places=50)
-        symbols = next(search.ends(tree, effort)).symbols
-        assert symbols is not None, effort.left
-        assert bytes(symbols) == expected

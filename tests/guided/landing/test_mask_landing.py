@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import jsonschema
 import pytest
 
-import guided
 from grammars.plan.plan import Plan
 from grammars.values.constraints import JsonSchema, Regex
 from guided.bitmask import allowed_ids
@@ -24,11 +22,10 @@ from guided.rows.answer import read_answer
 from guided.rows.making import make_row
 from guided.rows.sequence import RowSequence
 from tests.cases import seeds, slow_where
-from tests.guided.landing.test_control import BUDGETS, FEW, _without, landed, random_schema
+from tests.guided.landing.test_control import FEW
 from tests.guided.landing.test_fits import SCHEMAS
-from tests.guided.landing.test_landing import KINDS, check_value, made
+from tests.guided.landing.test_landing import KINDS, made
 from tests.judges.plans import FORMAT, drawn, plan_of
-from tests.made_up.wire_forms import FORMS
 
 
 def row_of(plan: Plan, engine: Engine, max_tokens: int | None) -> RowSequence:
@@ -51,34 +48,6 @@ def sampled(row: RowSequence, chance: random.Random, most: int) -> list[int]:
         row.extend(tokens[-1:])
         assert row.error is None
     return tokens
-
-
-@pytest.mark.parametrize("seed", seeds(6, default=1))
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=() if k in FEW else pytest.mark.slow) for k in KINDS])
-def test_an_answer_ends_within_any_budget_that_can_hold_one(engine: Engine, kind: str, seed: int) -> None:
-    plan, chance = made(engine, kind), random.Random(f"{kind} {seed}")
-    least = min_tokens(plan, engine)
-    for extra in BUDGETS if seed else chance.sample(BUDGETS, 3):
-        row = row_of(plan, engine, least + extra)
-        tokens = sampled(row, chance, least + extra)
-        if kind == "free text":
-            continue  # it may be cut anywhere
-        assert row.state.is_stopped, (extra, b"".join(map(engine.token_bytes, tokens)))
-        check_value(plan, engine, tokens)
-
-
-@pytest.mark.parametrize("seed", seeds(200, default=12))
-def test_random_schemas_end_within_their_budgets(engine: Engine, seed: int) -> None:
-    chance = random.Random(seed)
-    schema = {"type": "object", "properties": {"first": random_schema(chance), "second": random_schema(chance)},
-              "required": ["second"], "additionalProperties": False}  # fmt: skip
-    try:
-        plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
-    except guided.GuidedError:
-        pytest.skip("no value is valid")
-    enforced = _without(schema, {row.keyword for row in plan.schema_report.relaxed})
-    for _, tokens in landed(plan, engine, chance, chance.sample(BUDGETS, 3), make=row_of, write=sampled):
-        jsonschema.validate(json.loads(read_answer(tokens, plan, engine).content or ""), enforced)
 
 
 def free(row: RowSequence, chance: random.Random, most: int) -> list[int]:
@@ -114,47 +83,6 @@ def test_an_answer_that_ends_well_before_the_budget_is_what_it_was(engine: Engin
     row = row_of(plan, engine, max(most, min_tokens(plan, engine)))
     assert free(row, random.Random(seed), len(own)) == own
     assert row.report().marks.begun is None
-
-
-@pytest.mark.parametrize("kind", slow_where(lambda kind: kind in FEW[1::2], FEW))
-def test_a_greedy_host_ends_within_its_budget(engine: Engine, kind: str) -> None:
-    """Its favourites never end anything."""
-    plan, chance = made(engine, kind), random.Random(kind)
-    scores = [chance.random() for _ in range(engine.vocab_size)]
-    least = min_tokens(plan, engine)
-    for extra in (0, 1, 7, 40):
-        row = row_of(plan, engine, least + extra)
-        while not row.is_done and row.num_tokens < least + extra:
-            mask = row.token_mask()
-            assert mask is not None
-            row.extend([max(allowed_ids(mask.words), key=scores.__getitem__)])
-        assert row.is_done or kind == "free text", extra
-        assert row.error is None
-
-
-@pytest.mark.parametrize("seed", seeds(60, default=6))
-def test_calls_of_random_tools_end_within_their_budgets(engine: Engine, seed: int) -> None:
-    chance = random.Random(seed)
-    form = chance.choice(list(FORMS))
-    tools = []
-    for name in chance.sample(["look", "send_message", "a", "compute"], chance.randint(1, 3)):
-        shape = {"type": "object", "properties": {"x": random_schema(chance, 1), "long_name": random_schema(chance, 2)},
-                 "required": chance.choice([[], ["x"], ["x", "long_name"]]), "additionalProperties": False}  # fmt: skip
-        tools.append({"type": "function", "function": {"name": name, "parameters": shape}})
-    choice = chance.choice(["required", "auto"])
-    try:
-        plan = plan_of(engine, replace(FORMAT, tool_calls=FORMS[form]), tools=tools, tool_choice=choice, thinking=False)
-    except guided.GuidedError:
-        pytest.skip("the syntax cannot write these")
-    least = min_tokens(plan, engine)
-    for extra in chance.sample(BUDGETS, 3):
-        row = row_of(plan, engine, least + extra)
-        tokens = sampled(row, chance, least + extra)
-        message = read_answer(tokens, plan, engine, sequence=row)
-        assert all(call.parsed is not None for call in message.tool_calls), (tools, message)
-        if choice == "required":
-            assert message.finish_reason == "tool_calls", (form, extra, b"".join(map(engine.token_bytes, tokens)))
-        assert message.unfinished is None
 
 
 def test_free_text_is_never_ended(engine: Engine) -> None:
@@ -269,20 +197,6 @@ def test_an_answer_that_fits_is_the_models_own(engine: Engine, name: str, extra:
     row = row_of(plan, engine, len(tokens) + extra)
     assert wanted(row, tokens) == tokens
     assert row.report().marks.begun is None or name.startswith("one of a few tools")  # an end may be forced
-
-
-@pytest.mark.parametrize("seed", seeds(60, default=6))
-def test_keys_that_no_schema_names_leave_room_for_the_end(engine: Engine, seed: int) -> None:
-    chance = random.Random(seed)
-    properties = {"name": {"enum": ["long " * 6, "longer " * 9]}, "n": {"type": "integer"}}
-    schema = {"type": "object", "properties": properties,
-              "required": chance.choice([[], ["n"]]), "minProperties": chance.randint(0, 3),
-              "additionalProperties": random_schema(chance)}  # fmt: skip
-    try:
-        plan = plan_of(engine, response_format=JsonSchema(schema), thinking=False)
-    except guided.GuidedError:
-        pytest.skip("no value is valid")
-    assert list(landed(plan, engine, chance, (0, 3, 9, 20, 45), make=row_of, write=sampled))
 
 
 def test_text_that_the_budget_ends_is_said_to_have_landed(engine: Engine) -> None:

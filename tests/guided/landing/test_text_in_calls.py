@@ -13,13 +13,9 @@ import pytest
 
 from guided.engine.engine import Engine
 from guided.inspect.shortest import min_tokens
-from guided.landing.byte_classes import Classes
-from guided.landing.effort import Effort
-from guided.landing.landing import LandingSearch
 from guided.rows.answer import read_answer
 from tests.cases import seeds
 from tests.guided.landing.test_control import BUDGETS, landed
-from tests.guided.landing.test_landing import strayed
 from tests.judges.plans import FORMAT, plan_of
 from tests.made_up.wire_forms import FORMS, TOOLS
 
@@ -126,22 +122,3 @@ def test_the_least_of_several_tools_is_that_of_the_shortest_call(engine: Engine,
 
     tools = [tool.to_openai() for tool in TOOLS.values()]
     assert least(tools) <= min(least([tool]) for tool in tools) + 2
-
-
-@pytest.mark.parametrize("seed", seeds(10, default=1))
-@pytest.mark.parametrize("name", FORMS)
-def test_an_end_is_near_in_any_text(engine: Engine, name: str, seed: int) -> None:
-    """Found in Python syntax: a quote of the other kind and the end of the calls were taken for ends of a text."""
-    chance = random.Random(f"near {name} {seed}")
-    others = {"page": {"type": "integer", "minimum": 1}, "tags": {"type": "array"}, "meta": {"type": "object"}}
-    tools = [_tool({"text": {"type": "string", "minLength": 2}, **others}, ["text"])]
-    plan = plan_of(engine, replace(FORMAT, tool_calls=FORMS[name]), tools=tools, tool_choice="required", thinking=False)
-    search = LandingSearch(plan, engine)
-    for steps in range(15, 45, 5):
-        state = strayed(plan, engine, chance, steps)
-        matcher, place = search.follow(state)
-        if matcher.mask().byte_bits.bit_count() < 100:
-            continue  # no text of a string
-        effort = Effort(cpu_s=60.0, places=600)
-        tree = search.tree(state, matcher, place, Classes())
-        assert next(search.ends(tree, effort)).symbols is not None, b"".join(map(engine.token_bytes, state.tokens))

@@ -10,14 +10,11 @@ from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan
 from grammars.values.format import Ends, Format, ToolCallFormat
 from guided.engine.engine import Engine
-from guided.hf.loop.row_loop import Step
-from guided.hf.loop.stream import Stream
 from guided.inspect.format_check import engine_for
 from guided.inspect.trace import _regions
 from guided.output.answer_end import end_of_answer
 from guided.output.message import Message
-from guided.output.parser import UnfinishedMarkup
-from guided.rows.answer import RowAnswer, read_answer
+from guided.rows.answer import read_answer
 from guided.rows.sequence import RowSequence
 from guided.state.entry import FRESH
 from guided.state.state import GuidanceState
@@ -95,37 +92,6 @@ def test_text_is_followed_by_nothing_but_a_call_or_an_end(separated: tuple[Plan,
         assert accepts(plan, engine, text), text
     for text in (SEP, SEP + SEP, f"Hello.{SEP} and more", f"Hello.{SEP}\n\nuser", f"Hello.{CALL} and more"):
         assert not accepts(plan, engine, text), text
-
-
-class _Scripted:
-    """A generation of one row whose tokens are known, as far as `Stream` asks."""
-
-    def __init__(self, plan: Plan, engine: Engine, ids: list[int]) -> None:
-        self.answers, self._ids = [RowAnswer(plan, engine)], ids
-
-    def steps(self) -> Any:
-        for token in self._ids:
-            self.answers[0].push(token)
-            yield Step([[token]])
-
-    def messages(self) -> list[Message]:
-        return [self.answers[0].message()]
-
-
-def test_a_stream_shows_the_call_and_never_the_end(separated: tuple[Plan, Engine]) -> None:
-    plan, engine = separated
-    for text in (CALL + SEP, "Hello." + SEP, CALL, "Hello." + SEP + SEP, "Hello." + CALL + SEP):
-        generation: Any = _Scripted(plan, engine, engine.tokenize(text))
-        events = list(Stream(generation))
-        names = [event.name for event in events if type(event).__name__ == "ToolCallStart"]
-        content = "".join(event.text for event in events if type(event).__name__ == "ContentDelta")
-        assert (names, content) == (["now"] if CALL in text else [], "Hello." if "Hello" in text else "")
-        assert not any(isinstance(event, UnfinishedMarkup) for event in events)
-        (message,) = generation.messages()
-        row = RowSequence(plan, engine)
-        row.extend(generation._ids)
-        judge = read_answer(generation._ids, plan, engine, sequence=row)
-        assert (said(message), message.token_ids) == (said(judge), judge.token_ids)
 
 
 @pytest.mark.parametrize("lead", ["", "Hello."])

@@ -23,7 +23,7 @@ from guided.output.message import Message, Usage
 from guided.output.message_builder import MessageBuilder
 from guided.output.parser import ContentDelta, OutputParser, UnfinishedMarkup
 from guided.rows.answer import RowAnswer, read_answer
-from tests.guided.output.test_parser import TOOLS, canonical, plan_of, tokens_of
+from tests.guided.output.test_parser import TOOLS, plan_of, tokens_of
 from tests.judges.plans import END
 from tests.made_up.call_templates import DELIMITED, JSON_VALUES, NUMBERED, SPELLED, TYPED
 from tests.made_up.wire_forms import FORMS
@@ -180,27 +180,6 @@ def test_what_may_begin_a_marker_is_content_only_where_the_model_ended(
         assert (alone.content, alone.unfinished) == (row.message().content, row.message().unfinished)
     message = read(plan_of(engine, tools=TOOLS), engine, tokens_of(engine, text), "fresh")
     assert (message.content, message.unfinished) == (content + rest, None)
-
-
-@pytest.mark.parametrize("num_calls", [1, 2])
-def test_no_cut_after_a_call_leaves_content(
-    engine: Engine, plain_engine: Engine, real_engine: Callable[[str], Engine], num_calls: int
-) -> None:
-    """Two calls whose markers are tokens, or plain text as SmolLM2 has them, cut anywhere and split anywhere."""
-    call = f"<tool_call>\n{ARGUMENTS}\n</tool_call>"
-    for chosen, tokens in ((engine, tokens_of), (plain_engine, tokens_of), (real_engine("smollm2"), canonical)):
-        plan, rng = plan_of(chosen, tools=TOOLS), random.Random(2)
-        first, whole = (tokens(chosen, text) for text in (call, "\n".join([call] * (num_calls + 1))))
-        for end in range(len(first), len(whole) + 1):
-            message = read(plan, chosen, whole[:end], "fresh")
-            assert message.content is None
-            written = engine_text(chosen, whole[:end])
-            begun = written.rpartition("</tool_call>")[2].lstrip()
-            if '"arguments": {' not in begun:  # else a call has begun
-                name = "get_weather" if 'get_weather"' in begun else ""
-                assert message.unfinished == (UnfinishedMarkup(begun, name) if begun else None)
-                assert len(message.tool_calls) == written.count("</tool_call>")
-            assert read(plan, chosen, whole[:end], "fresh", sorted(rng.sample(range(end), 3))) == message
 
 
 def test_a_cut_call_keeps_its_name_where_that_was_read() -> None:

@@ -17,7 +17,7 @@ from guided.engine.engine import Engine
 from guided.rows.beams import BeamTracker
 from guided.rows.sequence import RowSequence
 from guided.rows.unguided import UnguidedSequence
-from special_tokens.errors import LimitExceeded, TokenRefused
+from special_tokens.errors import LimitExceeded
 from tests.cases import costly
 
 FORMAT = Format("plain", ends=Ends(("<|im_end|>",)))
@@ -115,24 +115,6 @@ def test_rows_without_a_plan_move_with_their_stops(engine: Engine) -> None:
 
 
 # -- one row
-
-
-@given(data=st.data())
-def test_an_error_is_forgotten_with_the_history_it_lies_on(engine: Engine, data: st.DataObject) -> None:
-    plan = plan_of(engine, PARTS[1])
-    legal = engine.tokenize("abc")
-    illegal = engine.tokenize("!")
-    row = RowSequence(plan, engine)
-    for _ in range(6):
-        size = data.draw(st.integers(0, 3))
-        tail = data.draw(st.sampled_from([[], illegal, [*illegal, *legal]]))
-        history = [*legal[:size], *tail]
-        row.sync(history)
-        assert (row.error is not None) == bool(tail)
-        assert not tail or isinstance(row.error, TokenRefused)
-        assert row.state.num_tokens == size
-        assert row.is_at(history)
-        assert_same(row, fresh(engine, plan, history))
 
 
 @pytest.mark.parametrize("history", ["abca", "ab", "abb"])

@@ -214,16 +214,3 @@ def test_a_space_is_not_forced_for_the_character_that_stands_for_it(real_engine:
                 state.commit([token])
                 written += engine.token_bytes(token)
             assert state.counters.recovered == 0
-
-
-def test_what_is_known_of_a_run_is_not_carried_to_another_place(engine: Engine) -> None:
-    state = GuidanceState(plan_of(engine, Choice(["abcdefgh", "xyzxyz"])), engine)
-    first, *_ = engine.tokenize("x")
-    state.commit([engine.tokenize("a")[0]])
-    after = allowed_ids(state.mask())
-    state.rollback(1)
-    state.commit([first])
-    assert allowed_ids(state.mask()) != after
-    state.reset()
-    state.commit([engine.tokenize("a")[0]])
-    assert allowed_ids(state.mask()) == after

@@ -209,21 +209,6 @@ def assert_same(one: GuidanceState, other: GuidanceState) -> None:
     assert one.ff_tokens() == other.ff_tokens()
 
 
-@settings(max_examples=30)
-@given(parts=st.sampled_from(PLANS), data=st.data())
-def test_a_fork_is_independent(engine: Engine, parts: dict[str, Any], data: st.DataObject) -> None:
-    state = state_of(engine, **parts)
-    walk(state, data.draw, 5)
-    twin, before = state.fork(), list(state.tokens)
-    walk(twin, data.draw, 5)
-    assert list(state.tokens) == before
-    fresh = state_of(engine, **parts)
-    fresh.commit(before)
-    assert_same(state, fresh)
-    state.reset()
-    assert_same(state, state_of(engine, **parts))
-
-
 @given(parts=st.sampled_from(PLANS), data=st.data())
 @settings(max_examples=30)
 def test_a_mask_stands_while_its_forks_go_on(engine: Engine, parts: dict[str, Any], data: st.DataObject) -> None:
@@ -245,13 +230,9 @@ def test_a_mask_stands_while_its_forks_go_on(engine: Engine, parts: dict[str, An
     assert not any(np.shares_memory(a, b) for i, a in enumerate(masks) for b in masks[:i])
 
 
-def test_rollback_across_an_end_and_past_the_beginning(engine: Engine) -> None:
+def test_no_rollback_goes_past_the_beginning(engine: Engine) -> None:
     state = state_of(engine, response_format=Choice(["yes"]))
     write(state, "yes")
-    state.commit([end_of(engine)])
-    state.rollback(1)
-    assert not state.is_stopped
-    assert state.is_accepting
     for wrong in (99, -1):
         with pytest.raises(GuidanceError, match=f"cannot undo {wrong} tokens; expected 0 to"):
             state.rollback(wrong)
@@ -346,15 +327,6 @@ def test_a_sentinel_is_never_part_of_an_answer(engine: Engine) -> None:
     assert state.validate([state.plan.ends[0].sentinel]) == 0
     with pytest.raises(MatcherFailed):
         state.commit([state.plan.ends[0].sentinel])
-
-
-def test_nothing_may_follow_an_end(engine: Engine) -> None:
-    state = state_of(engine, response_format=Choice(["a"]))
-    write(state, "a")
-    state.commit([end_of(engine)])
-    with pytest.raises(GuidanceError, match="has ended"):
-        state.commit([end_of(engine)])
-    assert state.validate([end_of(engine)]) == 0
 
 
 def test_validate_counts_the_tokens_that_could_follow(engine: Engine) -> None:

@@ -14,7 +14,6 @@ from grammars.compose.compose import Parts, compose
 from grammars.plan.plan import Plan, Stops
 from guided.engine.engine import Engine
 from guided.rows.answer import read_answer
-from guided.rows.reader import parser_of
 from guided.stops.compiled import CompiledStops
 from guided.stops.matcher import StopMatcher
 from tests.guided.output.test_parser import FORMAT, canonical
@@ -119,27 +118,6 @@ def test_the_framing_of_a_marker_is_no_stop(engine: Engine) -> None:
     tokens = canonical(engine, "<think>\nx\n\ny\n</think>\n\none\n\ntwo")
     message = read_answer(tokens, plan, engine)
     assert (message.reasoning, message.content, message.stop_reason) == ("x\n\ny", "one", "\n\n")
-
-
-@given(data=st.data(), reasoning=WORDS, content=WORDS, has_call=st.booleans(), strings=STRINGS)
-def test_X3_streamed_events_are_the_messages_text(
-    engine: Engine, plain_engine: Engine, data: Any, reasoning: str, content: str, has_call: bool, strings: list[str]
-) -> None:
-    text = f"<think>\n{reasoning}\n</think>\n\n{content}" + (f"\n{CALL}" if has_call else "")
-    for chosen in (engine, plain_engine):
-        plan = plan_of(chosen, tools=TOOLS, reasoning_effort="low", stop=Stops(tuple(strings), regex="t+a"))
-        tokens = encode(chosen, text, data.draw)
-        message = read_answer(tokens, plan, chosen)
-        parser = parser_of(plan, chosen)
-        shown = ""
-        for token in tokens:
-            for event in parser.feed([token]):
-                if type(event).__name__ == "ContentDelta":
-                    shown += event.text  # type: ignore[union-attr]
-            assert (message.content or "").startswith(shown)
-        last = parser.finish(is_cut=True)
-        shown += "".join(e.text for e in last if type(e).__name__ == "ContentDelta")  # type: ignore[union-attr]
-        assert shown == (message.content or "")
 
 
 @pytest.mark.parametrize("entry", ["inside", "after"])

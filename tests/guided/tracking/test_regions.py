@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grammars.plan.plan import Exit, QuoteSpan, Region, RegionName
+from grammars.plan.plan import Exit, QuoteSpan, Region, RegionName, Stops
 from guided.engine.engine import Engine
+from guided.rows.sequence import RowSequence
 from guided.tracking.regions import RegionMap, symbols_of
+from tests.guided.output.test_parser import canonical
+from tests.judges.plans import MAY_REASON, plan_of
 
 A, B, C = RegionName.CONTENT, RegionName.REASONING, RegionName.TOOL_CALLS
 
@@ -124,3 +129,24 @@ def test_spans_cover_every_symbol_once(plain_engine: Engine, data: st.DataObject
 
 def test_symbols_of_marker_text() -> None:
     assert symbols_of(("a", 3, "é")) == (97, 256 + 3, 0xC3, 0xA9)
+
+
+@pytest.mark.parametrize(
+    "stops", [Stops(), Stops(("zz", "o\n\nn")), Stops(regex="z+y")], ids=["none", "strings", "regex"]
+)
+@pytest.mark.parametrize("engine_name", ["engine", "plain_engine"])
+def test_regions_are_followed_once_per_token(
+    engine_name: str, stops: Stops, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New stops get the moves of the row's state, whether markers are tokens or text."""
+    engine: Engine = request.getfixturevalue(engine_name)
+    row = RowSequence(plan_of(engine, MAY_REASON, reasoning_effort="low", stop=stops), engine)
+    followed: list[Any] = []
+    real = RegionMap._follow
+    monkeypatch.setattr(RegionMap, "_follow", lambda *args: followed.append(args) or real(*args))
+    for num_tokens, token in enumerate(canonical(engine, "<think>\nso\n</think>\n\nand then one"), 1):
+        assert row.state.allows(token)
+        row.extend([token])
+        assert len(followed) <= num_tokens
+    assert row.error is None
+    assert row.state.region is RegionName.CONTENT

@@ -24,6 +24,7 @@ from guided.state.state import GuidanceState
 from guided.validation.validate import violations
 from guided.watchers import direct_duplicates
 from guided.watchers.lookahead_duplicates import LookaheadDuplicates
+from guided.watchers.vocabulary_index import VocabularyIndex
 from special_tokens.errors import SchemaError
 from tests.cases import costly
 from tests.conftest import small_engine
@@ -343,3 +344,12 @@ def test_no_walk_on_a_real_vocabulary_writes_a_key_twice(real_engine: Callable[[
     for seed in range(15):
         rng = random.Random(seed)
         check_walk(real_engine(name), random_schema(rng), rng, most=120)
+
+
+@pytest.mark.parametrize("name", ["", "smollm2", "qwen3", "gemma3", "llama2"])
+def test_the_table_of_a_vocabulary_is_its_tokens_one_by_one(
+    real_engine: Callable[[str], Engine], plain_engine: Engine, name: str
+) -> None:
+    engine = real_engine(name) if name else plain_engine
+    expected = [b"" if i in engine.tokens.marker_ids else engine.token_bytes(i) for i in range(engine.vocab_size)]
+    assert list(engine.derived(VocabularyIndex).token_bytes) == expected
