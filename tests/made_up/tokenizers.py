@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 
-__all__ = ["MARKERS", "WORDS", "byte_alphabet", "small_tokenizer", "small_tokens"]
+__all__ = ["MARKERS", "WORDS", "byte_alphabet", "live_tokenizer", "small_tokenizer", "small_tokens"]
 
 MARKERS = ("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<|endoftext|>")
 
@@ -74,6 +75,14 @@ def small_tokenizer(markers: Sequence[str], *, words: Sequence[str] = WORDS, spe
             },
         }
     )
+
+
+def live_tokenizer(text: str, **named: str) -> Any:
+    """Return the tokenizer of transformers for the text of a ``tokenizer.json``, with its special tokens by name."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(text), **named)
 
 
 def small_tokens(tokenizer: str, *, eos: Sequence[str] = ("<|im_end|>",), logits: int | None = None) -> SpecialTokens:
