@@ -77,12 +77,6 @@ def test_what_generate_cannot_follow_is_refused(tiny_guide: Any, options: dict[s
         tiny_guide.batch(CHATS, response_format=int, **options)
 
 
-def test_what_another_prompt_gave_is_not_read(tiny_guide: Any) -> None:
-    batch = tiny_guide.batch(CHATS[:2], response_format=int)
-    with pytest.raises(PlanError, match="does not begin with the prompt"):
-        batch.messages(torch.zeros((2, 80), dtype=torch.long))
-
-
 def test_prompts_of_a_tokenizer_are_bound_to_plans(tiny_guide: Any) -> None:
     """A plain BatchEncoding, padded on either side."""
     tokenizer = tiny_guide.tokenizer
