@@ -6,6 +6,7 @@ Masks are written into the scores that ``generate`` hands over on request only, 
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -144,22 +145,13 @@ def test_our_own_loop_writes_what_it_wrote(
 # -- streamers
 
 
-class Collector:
-    def __init__(self) -> None:
-        self.tokens: list[int] = []
-
-    def put(self, value: torch.Tensor) -> None:
-        self.tokens += value.flatten().tolist()
-
-    def end(self) -> None: ...
-
-
 @pytest.mark.parametrize("options", [{}, {"do_sample": True, "top_k": 1}, {"prompt_lookup_num_tokens": 3}], ids=str)
 def test_the_streamer_gets_the_tokens_of_the_answer(tiny_guide: Any, options: dict[str, Any]) -> None:
-    collector = Collector()
-    result = *_, messages = generate(tiny_guide, CHATS[:1], ["json"], streamer=collector, **options)
+    streamer = Mock()
+    result = *_, messages = generate(tiny_guide, CHATS[:1], ["json"], streamer=streamer, **options)
     check_all(tiny_guide, ["json"], result)
-    assert tuple(collector.tokens[-len(messages[0].token_ids) :]) == messages[0].token_ids
+    tokens = torch.cat([call.args[0].flatten() for call in streamer.put.call_args_list]).tolist()
+    assert tuple(tokens[-len(messages[0].token_ids) :]) == messages[0].token_ids
 
 
 def test_the_text_streamer_gives_the_text(tiny_guide: Any) -> None:
