@@ -18,6 +18,7 @@ from guided.hf.masks import accelerator as device_module
 from guided.hf.masks.accelerator import OVERRIDDEN, RESCUED, UNSOUND, DeviceLink
 from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.masks.cpu import HostLink
+from tests.guided.hf.generate.reuse.test_interrupted import Interrupted, interrupt
 from tests.judges.allocations import Launches
 from tests.judges.generation import CHATS, GuidedCall, check_answer, plan_of
 from tests.made_up.device import DEVICE, FakeDevice, FakeEvent, OnDevice
@@ -182,21 +183,13 @@ def test_counters_after_an_interrupted_call(
 ) -> None:
     """Those of the first call, counted on the device, were still there after an exception at the first step."""
     options = {"max_new_tokens": 16} | options
-    calls: list[int] = []
-
-    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        calls.append(1)
-        if len(calls) == at:
-            raise KeyboardInterrupt
-        return scores
-
     call = GuidedCall(tiny_guide, CHATS[:2], ["json", None])
     expected = on_device(call, **options)
     judged = call.read(expected)
     assert judged[0].guidance.overridden + judged[0].guidance.rescued > 0
     call = GuidedCall(tiny_guide, CHATS[:2], ["json", None])
-    call.kwargs["logits_processor"].append(interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    call.kwargs["logits_processor"].append(interrupt(at))
+    with pytest.raises(Interrupted):
         on_device(call, **options)
     out = on_device(call, **options)
     assert torch.equal(out, expected)
