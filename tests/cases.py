@@ -25,8 +25,12 @@ def seeds(number: int, *, default: int) -> list[Any]:
 
 
 def slow_where(is_slow: Callable[[Any], bool], values: Iterable[Any]) -> list[Any]:
-    """Return the values as parameters; those that ``is_slow`` is true of are marked slow."""
-    return [pytest.param(value, marks=pytest.mark.slow) if is_slow(value) else value for value in values]
+    """Return the values, or tuples of them, as parameters; those that ``is_slow`` is true of are marked slow."""
+    slow = pytest.mark.slow
+    return [
+        value if not is_slow(value) else pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=slow)
+        for value in values
+    ]
 
 
 def since_transformers(version: str, why: str) -> pytest.MarkDecorator:

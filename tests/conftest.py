@@ -14,11 +14,12 @@ import pytest
 from hypothesis import settings
 
 from grammars.limits.deadline import TimeLimits, use_time_limits
+from grammars.values.format import Format
 from guided.engine.engine import Engine
 from guided.hf.model.tokenizer import facts_of
 from guided.hf.model.tokenizer_files import TokenizerFiles, configurations
 from special_tokens import SpecialTokens
-from tests.made_up.tokenizers import MARKERS, WORDS, small_tokenizer, small_tokens
+from tests.made_up.tokenizers import MARKERS, WORDS, live_tokenizer, small_tokenizer, small_tokens
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -141,27 +142,26 @@ def make_tiny_guide(
     *,
     seed: int = 0,
     special: Sequence[str] = SPECIAL,
+    template: str = CHAT_TEMPLATE,
+    format: Format | None = None,
     **config: Any,
 ) -> Any:
     """A guide of a random two-layer model over a small tokenizer."""
     import torch
-    from tokenizers import Tokenizer
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import LlamaConfig, LlamaForCausalLM
 
     import guided
 
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     text = small_tokenizer(markers, special=special)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(text), eos_token="<|im_end|>", pad_token="<|im_end|>"
-    )
-    tokenizer.chat_template = CHAT_TEMPLATE
+    tokenizer = live_tokenizer(text, eos_token="<|im_end|>", pad_token="<|im_end|>")
+    tokenizer.chat_template = template
     shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4} | config
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **shape)).eval()
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
-    return guided.Guide(model, tokenizer)
+    return guided.Guide(model, tokenizer, format=format)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import jsonschema
@@ -175,6 +176,7 @@ def judge_kwargs(guide: Any, inputs: Any, plans: Sequence[Plan | None]) -> dict[
     return {"prefix_allowed_tokens_fn": allowed}
 
 
+@cache
 def greedy(guide: Any, prompt: Sequence[int], plan: Plan, max_new_tokens: int = 40) -> list[int]:
     """The greedy answer, by whole forwards without any cache and a fresh state for every token."""
     out: list[int] = []

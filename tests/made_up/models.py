@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
+from itertools import count
 from typing import Any
 
 import torch
 import transformers
 
-__all__ = ["ARCHITECTURES", "VOCABULARY", "WINDOW", "forwards_of", "made", "with_attention"]
+__all__ = ["ARCHITECTURES", "VOCABULARY", "WINDOW", "forwards_of", "made", "poisoned", "t5", "with_attention"]
 
 VOCABULARY = 96
 
@@ -53,6 +55,12 @@ def made(name: str, **changes: Any) -> Any:
     return model
 
 
+def t5() -> Any:
+    """A model with an encoder."""
+    small = {"vocab_size": VOCABULARY, "d_model": 16, "d_kv": 4, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+    return transformers.T5ForConditionalGeneration(transformers.T5Config(**small)).eval()
+
+
 def with_attention(model: Any, implementation: str) -> Any:
     """A copy of ``model`` with another attention implementation."""
     other = copy.deepcopy(model)
@@ -66,6 +74,22 @@ def forwards_of(model: Any) -> Iterator[list[torch.Tensor]]:
     fed: list[torch.Tensor] = []
     with model.register_forward_pre_hook(lambda _, args, named: fed.append(named["input_ids"]), with_kwargs=True):
         yield fed
+
+
+@contextmanager
+def poisoned(
+    model: Any, *, since: int = 0, rows: Any = slice(None), ids: Any = slice(None), value: float = math.nan
+) -> Iterator[None]:
+    """Inside, logits are ``value`` from forward ``since`` on: of all rows and ids, or of some."""
+    forwards = count()
+
+    def poison(module: Any, args: Any, output: Any) -> Any:
+        if next(forwards) >= since:
+            output.logits[rows, :, ids] = value
+        return output
+
+    with model.register_forward_hook(poison):
+        yield
 
 
 def _frozen(settings: dict[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 
+import guided
+from guided.hf.generate.call import read_messages
 from guided.hf.generate.inputs import checked_inputs
 
-__all__ = ["write"]
+__all__ = ["read_everywhere", "write"]
 
 
 @contextmanager
@@ -34,3 +36,18 @@ def write(guide: Any, chat: Any, script: Sequence[int]) -> Iterator[None]:
 
     with guide.model.register_forward_hook(put, with_kwargs=True):
         yield
+
+
+def read_everywhere(guide: Any, script: Sequence[int], row: guided.Stops | None = None) -> tuple[Any, ...]:
+    """The messages of the answer ``script`` to "hi": of ``generate``, of our loop and of a stream, and its events.
+
+    A row without a plan, or one of stops alone; a stream of the former has a stop that is never written.
+    """
+    inputs = checked_inputs(guide.context, ["hi"], [row])
+    out = torch.tensor([[*inputs.prompt_ids[0], *script]])
+    (read,) = read_messages(guide.context, out, inputs, [row])
+    with write(guide, "hi", script):
+        (own,) = guide.generate(["hi"], [row], temperature=0, max_tokens=len(script))
+        stream = guide.stream("hi", row or guided.Stops(["never"]), temperature=0, max_tokens=len(script))
+        events = list(stream)
+    return read, own, stream.message, events

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import tokenizers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from special_tokens import AddedToken, SpecialTokens, TokenizerFacts
 
-__all__ = ["MARKERS", "WORDS", "small_tokenizer", "small_tokens"]
+__all__ = ["MARKERS", "WORDS", "live_tokenizer", "small_tokenizer", "small_tokens"]
 
 MARKERS = ("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", "<|endoftext|>")
 
@@ -43,6 +44,13 @@ def small_tokenizer(markers: Sequence[str], *, words: Sequence[str] = WORDS, spe
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_tokens([tokenizers.AddedToken(text, normalized=False, special=text in special) for text in markers])
     return str(tokenizer.to_str())
+
+
+def live_tokenizer(text: str, **named: str) -> Any:
+    """Return the tokenizer of transformers for the text of a ``tokenizer.json``, with its special tokens by name."""
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(text), **named)
 
 
 def small_tokens(tokenizer: str, *, eos: Sequence[str] = ("<|im_end|>",), logits: int | None = None) -> SpecialTokens:

@@ -8,12 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.made_up.tokenizers import MARKERS, small_tokenizer
-
-TEMPLATE = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
+from tests.conftest import CHAT_TEMPLATE, SPECIAL
+from tests.made_up.tokenizers import MARKERS, live_tokenizer, small_tokenizer
 
 
 def tiny_model(vocab_size: int, **config: Any) -> Any:
@@ -37,17 +33,12 @@ def _packed() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def tiny_guide() -> Any:
     """The guide of a tiny random model over bytes, words and Qwen-like markers."""
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
-
     from guided.hf import Guide
 
     torch.set_num_threads(1)
-    text = small_tokenizer(MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(text), eos_token="<|im_end|>", pad_token="<|endoftext|>"
-    )
-    tokenizer.chat_template = TEMPLATE
+    text = small_tokenizer(MARKERS, special=SPECIAL)
+    tokenizer = live_tokenizer(text, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    tokenizer.chat_template = CHAT_TEMPLATE
     model = tiny_model(len(tokenizer))
     quiet = [i for i in range(len(tokenizer)) if not tokenizer.convert_ids_to_tokens(i).strip("\u0120").isalnum()]
     with torch.no_grad():  # so that answers are mostly letters and rarely end

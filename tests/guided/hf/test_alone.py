@@ -11,6 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -218,7 +220,7 @@ class Injection:
     def _check(self, args: Sequence[Any]) -> None:
         if self.answer is None or not self.is_on or not self._room.is_of(self.answer, args):
             return
-        if self._room.is_late or len(self.answer.tokens) >= self._at:
+        if self._room.is_late or self.answer.sequence.num_tokens >= self._at:
             self.num_raised += 1
             raise self._error
 
@@ -330,11 +332,7 @@ IN_STREAMS = [room for room in ROOMS if room.kind is not Recorder or room.option
 @pytest.mark.parametrize("seed", seeds(6, default=1))
 @pytest.mark.parametrize(
     ("room", "is_async"),
-    [
-        pytest.param(room, is_async, marks=[pytest.mark.slow] if is_async and room not in SOME[:4] else [])
-        for room in IN_STREAMS
-        for is_async in (False, True)
-    ],
+    slow_where(lambda case: case[1] and case[0] not in SOME, product(IN_STREAMS, (False, True))),
     ids=str,
 )
 def test_in_a_stream(guide: Any, room: Room, seed: int, is_async: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,14 +359,12 @@ def choices_of(guide: Any, plan: str, is_streamed: bool) -> list[list[dict[str, 
     return [[choice for choice in choices if choice["index"] == r] for r in range(4)]
 
 
+IN_COMPLETIONS = [room for room in ROOMS if not room.options and room.plan in ("texts", "stopped")]
+
+
 @pytest.mark.parametrize(
     ("room", "is_streamed"),
-    [
-        pytest.param(room, is_streamed, marks=[pytest.mark.slow] if is_streamed and room not in SOME else [])
-        for room in ROOMS
-        if not room.options and room.plan in ("texts", "stopped")
-        for is_streamed in (False, True)
-    ],
+    slow_where(lambda case: case[1] and case[0] not in SOME, product(IN_COMPLETIONS, (False, True))),
     ids=str,
 )
 def test_in_a_completion(guide: Any, room: Room, is_streamed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,7 +402,7 @@ def test_in_model_generate(
     fault = Injection(monkeypatch, room, error, at, number=number, is_written=room in READING)
     expand = options.get("num_beams", 1)
     if room not in READING:
-        fault.answer = _Watched(call.inputs.session.rows[ROW * expand])
+        fault.answer = SimpleNamespace(number=ROW, sequence=call.inputs.session.rows[ROW * expand])
     _, found = call.run(**options)
     assert fault.num_raised
     check_neighbours(found, judge)
@@ -416,26 +412,9 @@ def test_in_model_generate(
     assert call.run(**options)[1] == judge
 
 
-class _Watched:
-    """A row of ``generate`` as `Room.is_of` looks at it."""
-
-    number = ROW
-
-    def __init__(self, sequence: Any) -> None:
-        self.sequence = sequence
-
-    @property
-    def tokens(self) -> range:
-        return range(self.sequence.num_tokens)
-
-
 @pytest.mark.parametrize(
     ("room", "kind"),
-    [
-        pytest.param(room, kind, marks=[pytest.mark.slow] if i % len(OF_THE_PROCESS) != k else [])
-        for i, room in enumerate(ROOMS)
-        for k, kind in enumerate(OF_THE_PROCESS)
-    ],
+    slow_where(lambda case: case[1] is not OF_THE_PROCESS[ROOMS.index(case[0]) % 4], product(ROOMS, OF_THE_PROCESS)),
     ids=str,
 )
 def test_what_is_of_the_process_passes(
@@ -444,16 +423,6 @@ def test_what_is_of_the_process_passes(
     Injection(monkeypatch, room, kind("injected"))
     with pytest.raises(kind, match="injected"):
         ours(guide, room.plan, room.options)
-
-
-def test_an_error_of_the_models_forward_passes(guide: Any) -> None:
-    def broken(module: Any, args: Any, output: Any) -> Any:
-        raise RuntimeError("of the model")
-
-    with guide.model.register_forward_hook(broken):
-        for room in (SHARED[0], OURS[1], OURS[4]):
-            with pytest.raises(RuntimeError, match="of the model"):
-                ours(guide, room.plan, room.options)
 
 
 @pytest.mark.parametrize("room", [room for room in SHARED if room.kind is not StopMatcher], ids=str)

@@ -15,27 +15,25 @@ from guided.hf.generate import hooks
 from guided.rows.sequence import RowSequence
 from tests.cases import seeds, slow_where
 from tests.judges.generation import GuidedCall
+from tests.made_up.schemas import closed
 
 CHATS = ["Who is it?", "List them, please."]
 MODES = {"enum": ["on", "off", "by night"]}
-SHAPE: dict[str, Any] = {
-    "type": "object",
-    "properties": {
+SHAPE = closed(
+    {
         "name": {"type": "string", "maxLength": 6},
         "mode": MODES,
         "at": {"type": "string", "format": "date"},
         "to": {"type": "string", "pattern": "^[a-z]{1,4}@[a-z]{1,4}[.]org$"},
         "n": {"type": "integer", "minimum": 0, "maximum": 999},
     },
-    "required": ["name", "mode", "to"],
-    "additionalProperties": False,
-}
+    optional=("at", "n"),
+)
 EITHER = {"anyOf": [SHAPE, {"type": "array", "items": MODES, "maxItems": 4}, {"type": "boolean"}]}
 TOOLS = [
-    {"type": "function", "function": {"name": "look_up", "parameters": SHAPE}},
-    {"type": "function", "function": {"name": "set_mode", "parameters": {
-        "type": "object", "properties": {"mode": MODES}, "required": ["mode"], "additionalProperties": False}}},
-]  # fmt: skip
+    {"type": "function", "function": {"name": name, "parameters": parameters}}
+    for name, parameters in (("look_up", SHAPE), ("set_mode", closed({"mode": MODES})))
+]
 REQUESTS: dict[str, dict[str, Any]] = {
     "json": {"response_format": SHAPE, "thinking": False},
     "one of several": {"response_format": EITHER, "thinking": False},

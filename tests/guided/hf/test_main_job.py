@@ -63,10 +63,7 @@ KINDS: list[tuple[Any, Any]] = [
     (Colour, Colour),
     (bool, bool),
     (list[Literal["a", "b"]], list),
-    (
-        closed({"n": {"type": "integer", "maximum": 9}}),
-        dict,
-    ),
+    (closed({"n": {"type": "integer", "maximum": 9}}), dict),
     ({"type": "json_schema", "json_schema": {"name": "n", "schema": {"enum": [1, 2]}}}, int),
     (guided.Choice(["yes", "no"]), str),
     (guided.Regex("[a-z]{3,9}"), str),

@@ -25,8 +25,7 @@ ANSWERS = {
 @pytest.fixture(scope="module")
 def guide() -> Any:
     markers = ("<|im_start|>", END, SEP, "<|role_sep|>")
-    plain = make_tiny_guide(markers, special=markers)
-    return guided.Guide(plain.model, plain.tokenizer, format=FORMAT)
+    return make_tiny_guide(markers, special=markers, format=FORMAT)
 
 
 def said(message: Any) -> tuple[str | None, list[str]]:

@@ -126,28 +126,6 @@ def test_X4_a_row_that_stops_leaves_the_others_alone(tiny_guide: Any, way: Gener
                 assert message.stop_reason in plan.strings
 
 
-def test_free_rows_with_stops_alone_see_the_logits_of_plain_generate(tiny_guide: Any) -> None:
-    """The law `free`: a stop ends a row, and changes no bit of what comes before."""
-    seen: list[torch.Tensor] = []
-
-    def spy(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        seen.append(scores)
-        return scores
-
-    plans: list[RowPlan] = [Stops(("never written",)), None]
-    inputs = checked_inputs(tiny_guide.context, CHATS[:2], plans)
-    options = {"max_new_tokens": 12, "do_sample": True, "top_k": 0}
-    torch.manual_seed(1)
-    plain = tiny_guide.model.generate(**inputs, **options, logits_processor=[spy])
-    before, seen[:] = list(seen), []
-    kwargs = generate_kwargs(tiny_guide.context, inputs, plans)
-    kwargs["logits_processor"].append(spy)
-    torch.manual_seed(1)
-    ours = tiny_guide.model.generate(**inputs, **options, **kwargs)
-    assert torch.equal(plain, ours)
-    assert all(torch.equal(a, b) for a, b in zip(before, seen, strict=True))
-
-
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_X6_stops_work_on_guided_rows(tiny_guide: Any, way: GenerateWay) -> None:
     for chat in CHATS[:3]:

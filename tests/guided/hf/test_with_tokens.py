@@ -6,17 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
 
 import guided
 from guided.bitmask import allocate_bitmask, allowed_ids
-from guided.hf.generate.call import read_messages
-from guided.hf.generate.inputs import checked_inputs
 from guided.state.state import GuidanceState
 from special_tokens import SpecialTokens
 from special_tokens.errors import TokenizerError
 from tests.conftest import make_tiny_guide
-from tests.made_up.scripts import write
+from tests.made_up.scripts import read_everywhere, write
 
 MARKERS = ("<|im_start|>", "<|im_end|>", "<|eom|>", "<|endoftext|>")
 TEXT = "The sky is blue."
@@ -33,14 +30,10 @@ def more(guide: Any) -> Any:
     return guide.with_tokens(guide.tokens.add_end("<|eom|>"))
 
 
-def ids_of(guide: Any, text: str) -> list[int]:
-    return [int(i) for i in guide.tokenizer(text, add_special_tokens=False)["input_ids"]]
-
-
 def may_end(guide: Any, plan: Any, text: str) -> set[str]:
     """The special tokens that the mask allows after ``text``."""
     state = GuidanceState(plan, guide.engine)
-    state.commit(ids_of(guide, text))
+    state.commit(guide.engine.tokenize(text))
     mask = allocate_bitmask(1, guide.engine.vocab_size)
     state.fill_bitmask(mask)
     return {guide.tokens.text(i) for i in allowed_ids(mask[0]) if i in guide.tokens.added}
@@ -59,28 +52,19 @@ def test_E1_plans_end_at_the_guides_own_ends_and_those_of_the_other_guide_do_not
     assert guided.Guide(guide.model, guide.tokenizer, tokens=more.tokens).plan().ends == more.plan().ends
 
 
-@pytest.mark.parametrize("is_guided", [True, False])
-def test_E1_an_answer_ends_at_the_guides_own_end(guide: Any, more: Any, is_guided: bool) -> None:
-    """Our own loop ends the row there, guided or plain; the other guide writes on."""
-    for one, ends in ((more, True), (guide, False)):
-        script = ids_of(guide, f"{TEXT}<|eom|>and on")
-        plans = [one.plan() if is_guided else None]
-        with write(one, "hi", script):
-            (message,) = one.generate(["hi"], plans, sampling=guided.Sampling(temperature=0), max_tokens=len(script))
-        if ends:
-            assert (message.content, message.finish_reason) == (TEXT, "stop")
-            assert message.token_ids == tuple(script[: script.index(guide.tokens.id_of("<|eom|>")) + 1])
-        else:
-            assert message.finish_reason == "length"
-
-
-def test_E1_what_generate_wrote_is_read_up_to_the_guides_own_end(guide: Any, more: Any) -> None:
+def test_E1_an_answer_ends_at_the_guides_own_end(guide: Any, more: Any) -> None:
+    """Plain, with stops alone and guided; the other guide writes on."""
+    script = guide.engine.tokenize(f"{TEXT}<|eom|>and on<|im_end|>")
+    size = script.index(guide.tokens.id_of("<|eom|>")) + 1
     for one, content in ((more, TEXT), (guide, f"{TEXT}<|eom|>and on")):
-        for plans in ([None], [guided.Stops(["never"])]):
-            inputs = checked_inputs(one.context, ["hi"], plans)
-            out = torch.tensor([[*inputs.prompt_ids[0], *ids_of(guide, f"{TEXT}<|eom|>and on<|im_end|>")]])
-            (message,) = read_messages(one.context, out, inputs, plans)
-            assert (message.content, message.finish_reason) == (content, "stop")
+        for row in (None, guided.Stops(["never"])):
+            for message in read_everywhere(one, script, row)[:3]:
+                assert (message.content, message.finish_reason) == (content, "stop")
+                assert message.token_ids == tuple(script[:size] if one is more else script)
+        with write(one, "hi", script):
+            message = one.chat("hi", one.plan(), temperature=0, max_tokens=size + 2)
+        assert (message.finish_reason == "stop") == (one is more)
+        assert (message.content == TEXT) == (one is more)
 
 
 def test_E1_an_end_that_the_caller_adds_wins_over_what_the_family_rules_out() -> None:

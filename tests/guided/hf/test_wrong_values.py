@@ -13,11 +13,10 @@ from transformers import GenerationConfig
 
 import guided
 from grammars.python_types.adapter import read_value, schema_of_type
-from guided import Choice, Regex, Sampling, Stops, read_request
+from guided import Choice, Sampling, Stops, read_request
 from guided.hf.generate.call import generate_kwargs, read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.guide import Guide
-from guided.rows.answer import read_answer
 from special_tokens.errors import (
     ContextExceeded,
     GrammarError,
@@ -30,31 +29,35 @@ from special_tokens.errors import (
     ToolError,
 )
 
-
-@pytest.mark.parametrize("value", ["raise", "End", None])
-def test_a_misspelt_on_error_never_frees_a_row(tiny_guide: Guide, value: Any) -> None:
-    plan = tiny_guide.plan(response_format=Choice(["a"]))
-    with pytest.raises(RequestError, match="on_error: .* is unknown; expected end or unconstrained"):
-        tiny_guide.generate(["hi"], [plan], on_error=value)
-    with pytest.raises(RequestError, match="on_error"):
-        generate_kwargs(tiny_guide.context, checked_inputs(tiny_guide.context, ["hi"]), [None], on_error=value)
+COUNT = "max_tokens: .* is out of range; expected an integer of 1 or more"
 
 
 @pytest.mark.parametrize(
     ("options", "place"),
     [
+        ({"on_error": "raise"}, "on_error: 'raise' is unknown; expected end or unconstrained"),
+        ({"on_error": "End"}, "on_error: 'End' is unknown"),
+        ({"on_error": None}, "on_error: None is unknown"),
         ({"max_rollbacks": "3"}, "max_rollbacks='3'; expected an integer of 0 or more, or None"),
         ({"max_rollbacks": -1}, "max_rollbacks=-1"),
         ({"max_rollbacks": True}, "max_rollbacks=True"),
         ({"max_rollbacks": 2.5}, r"max_rollbacks=2\.5"),
+        *[({"max_tokens": value}, COUNT) for value in ("x", [3], True, 1.5, 0, -5)],
     ],
+    ids=str,
 )
-@pytest.mark.parametrize("bound", [True, False])
-def test_counts_of_generate_kwargs(tiny_guide: Guide, options: dict[str, Any], place: str, bound: bool) -> None:
+def test_options_of_generate_kwargs_and_of_our_loop(tiny_guide: Guide, options: dict[str, Any], place: str) -> None:
     plan = tiny_guide.plan(response_format=Choice(["a"]))
-    inputs = checked_inputs(tiny_guide.context, ["hi"], [plan]) if bound else None
-    with pytest.raises(PlanError, match=place):
-        generate_kwargs(tiny_guide.context, inputs, [plan] if bound else plan, **options)
+    inputs = checked_inputs(tiny_guide.context, ["hi"], [plan])
+    calls = [
+        lambda: generate_kwargs(tiny_guide.context, inputs, [plan], **options),
+        lambda: generate_kwargs(tiny_guide.context, None, plan, **options),
+    ]
+    if "max_rollbacks" not in options:
+        calls.append(lambda: tiny_guide.generate(["hi"], [plan], **options))
+    for call in calls:
+        with pytest.raises((PlanError, RequestError), match=place):
+            call()
 
 
 def test_a_pad_token_may_be_named_next_to_our_kwargs(tiny_guide: Guide, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +88,7 @@ def test_a_pad_token_may_be_named_next_to_our_kwargs(tiny_guide: Guide, monkeypa
         (lambda guide: guide.plan(thinking="yes"), "thinking: 'yes'"),
         (lambda guide: guide.plan(stop=5), "stop: int is not a stop"),
         (lambda guide: guide.plan(stop={"strings": ["a"]}), "stop: dict is not a stop"),
-        (lambda guide: guide.plan(tools=encoded), "tools: function is not a list"),
+        (lambda guide: guide.plan(tools=len), "tools: builtin_function_or_method is not a list"),
         (lambda _: Stops(strings=5), "stop.strings: 5 is not a list"),  # type: ignore[arg-type]
         (lambda _: Stops(strings={"a": 1}), "stop.strings"),  # type: ignore[arg-type]
         (lambda _: Stops(include="yes"), "stop.include"),  # type: ignore[arg-type]
@@ -154,9 +157,6 @@ def test_one_stop_is_a_list_of_one() -> None:
         ({"chats": ["a"], "plans": "x"}, "plans is str"),
         ({"chats": ["a"], "sampling": {"n": 2}}, r"sampling\[0\]: dict is not a Sampling"),
         ({"chats": ["a", "b"], "sampling": [None, Sampling()]}, r"sampling\[0\]: NoneType is not a Sampling"),
-        ({"chats": ["a"], "max_tokens": "3"}, "max_tokens: '3'"),
-        ({"chats": ["a"], "max_tokens": [3]}, r"max_tokens: \[3\]"),
-        ({"chats": ["a"], "max_tokens": 0}, "max_tokens: 0 is out of range; expected an integer of 1 or more"),
         ({"chats": ["a", "b"], "seed": [1, 2, 3]}, "seed: 3 values for 2 rows; expected one value, or one per row"),
         ({"chats": ["a", "b"], "sampling": [Sampling()]}, "sampling: 1 values for 2 rows"),
         ({"chats": ["a"], "sampling": Sampling(logit_bias={10**6: 1.0})}, "logit_bias: 1000000 is not a token of this"),
@@ -166,28 +166,6 @@ def test_one_stop_is_a_list_of_one() -> None:
 def test_batches(tiny_guide: Guide, arguments: dict[str, Any], place: str) -> None:
     with pytest.raises(GuidedError, match=place):
         tiny_guide.generate(**arguments)
-
-
-def test_no_answer_outgrows_the_context(tiny_guide: Guide) -> None:
-    plan = tiny_guide.plan(response_format=Regex("(?s:.*)"))
-    context = tiny_guide.model.config.get_text_config().max_position_embeddings
-    prompt = "x" * (context - 60)
-    message = tiny_guide.chat(prompt, plan, describe=False, max_tokens=10**9, temperature=0)
-    assert message.usage.total_tokens <= context
-
-
-def test_a_limit_that_holds_no_answer_can_be_known_before(tiny_guide: Guide) -> None:
-    plan = tiny_guide.plan(response_format=Choice(["yes", "maybe so"]), max_tokens=3)
-    needed = tiny_guide.check(plan).min_tokens
-    assert needed == len(encoded(tiny_guide, "yes")) + 1
-    with pytest.raises(RequestError, match=f"max_tokens: 3 tokens .* expected at least {needed}"):
-        tiny_guide.generate(["hi"], [plan], short_budget="error")
-    wrong: Any
-    for wrong in ("x", [3], True, 1.5, 0, -5):
-        with pytest.raises(RequestError, match="max_tokens: .* is out of range; expected an integer of 1 or more"):
-            generate_kwargs(tiny_guide.context, None, plan, max_tokens=wrong)
-    (message,) = tiny_guide.generate(["hi"], [plan], max_tokens=needed)
-    assert message.finish_reason in ("stop", "length")
 
 
 def test_one_text_of_choices_is_one_choice(tiny_guide: Guide) -> None:
@@ -206,28 +184,6 @@ def test_a_stream_that_broke_off_says_so(tiny_guide: Guide, monkeypatch: pytest.
         list(stream)
     with pytest.raises(GuidanceError, match="the stream broke off"):
         _ = stream.message
-
-
-def encoded(guide: Guide, text: str) -> list[int]:
-    return list(guide.tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-@pytest.mark.parametrize(
-    ("response_format", "stop", "text", "include", "parsed"),
-    [
-        (Choice(["yes please"]), " ", "yes please", False, None),
-        (Regex(r"\d{5}"), "3", "12345", False, None),
-        (int, "3", "12345", False, None),
-        (Choice(["yes.", "yes. really"]), ".", "yes.", True, "yes."),
-        (Choice(["yes. really"]), ".", "yes.", True, None),
-    ],
-)
-def test_what_a_stop_cut_is_no_value(
-    tiny_guide: Guide, response_format: Any, stop: str, text: str, include: bool, parsed: Any
-) -> None:
-    plan = tiny_guide.plan(response_format=response_format, stop=Stops((stop,), include=include))
-    message = read_answer(encoded(tiny_guide, text), plan, tiny_guide.engine)
-    assert (message.stop_reason, message.parsed, message.violations) == (stop, parsed, ())
 
 
 class Old(typing.TypedDict):

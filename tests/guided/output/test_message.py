@@ -191,13 +191,14 @@ def test_a_cut_answer_gives_what_is_final_in_its_type(engine: Engine) -> None:
 
 @pytest.mark.parametrize("include", [False, True])
 def test_a_stop_cuts_a_format_and_not_a_text(engine: Engine, include: bool) -> None:
-    """With the stop left in, a whole value is whole."""
+    """With the stop left in, a whole value is whole; what is left before it is no value, even where it could be one."""
     stops = Stops(("!",), include=include)
     text = read_answer(engine.tokenize("Hello you! no"), plan_of(engine, stop=stops), engine)
     assert text.ok
-    plan = plan_of(engine, stop=stops, response_format=["Hello!", "Hello!!"])
+    plan = plan_of(engine, stop=stops, response_format=["Hello", "Hello!", "Hello!!"])
     value = read_answer(engine.tokenize("Hello!"), plan, engine)
     assert (value.ok, value.parsed) == ((True, "Hello!") if include else (False, None))
+    assert value.violations == ()
 
 
 class Gathered(pydantic.BaseModel):

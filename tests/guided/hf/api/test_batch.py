@@ -77,12 +77,6 @@ def test_what_generate_cannot_follow_is_refused(tiny_guide: Any, options: dict[s
         tiny_guide.batch(CHATS, response_format=int, **options)
 
 
-def test_what_another_prompt_gave_is_not_read(tiny_guide: Any) -> None:
-    batch = tiny_guide.batch(CHATS[:2], response_format=int)
-    with pytest.raises(PlanError, match="does not begin with the prompt"):
-        batch.messages(torch.zeros((2, 80), dtype=torch.long))
-
-
 def test_prompts_of_a_tokenizer_are_bound_to_plans(tiny_guide: Any) -> None:
     """A plain BatchEncoding, padded on either side."""
     tokenizer = tiny_guide.tokenizer
@@ -129,27 +123,31 @@ def test_ids_are_read_as_the_message_that_they_are(tiny_guide: Any) -> None:
         tiny_guide.parse("text", plan)
 
 
-@pytest.mark.parametrize("model", [None, torch.nn.Linear(2, 2), "SmolLM2"])
-def test_a_model_that_is_none_is_refused_when_the_guide_is_made(tiny_guide: Any, model: Any) -> None:
-    for tokenizers in ([tiny_guide.tokenizer], []):
-        with pytest.raises(
-            guided.ModelError, match=r"model: \w+ is not a language .* \(guided.Guide.from_pretrained\(name"
-        ):
-            guided.Guide(model, *tokenizers)
-
-
-def test_a_guide_needs_the_tokenizer_as_well(tiny_guide: Any) -> None:
-    for tokenizers in ([None], []):
-        with pytest.raises(
-            guided.TokenizerError, match=r"tokenizer: no tokenizer is given; .*guided.Guide\(model, tokenizer\)"
-        ):
-            guided.Guide(tiny_guide.model, *tokenizers)
-
-
-@pytest.mark.parametrize("tokenizer", ["SmolLM2", object()])
-def test_a_tokenizer_that_is_none_is_refused_when_the_guide_is_made(tiny_guide: Any, tokenizer: Any) -> None:
-    with pytest.raises(guided.TokenizerError, match="tokenizer: .* has no fast backend"):
-        guided.Guide(tiny_guide.model, tokenizer)
+@pytest.mark.parametrize(
+    ("parts", "error", "words"),
+    [
+        *[
+            ((model, *more), guided.ModelError, r"model: \w+ is not a language .* \(guided.Guide.from_pretrained\(name")
+            for model in (None, torch.nn.Linear(2, 2), "SmolLM2")
+            for more in (["its own"], [])
+        ],
+        *[
+            (("its own", *more), guided.TokenizerError, r"no tokenizer is given; .*guided.Guide\(model, tokenizer\)")
+            for more in ([None], [])
+        ],
+        *[
+            (("its own", tokenizer), guided.TokenizerError, "tokenizer: .* has no fast backend")
+            for tokenizer in ("SmolLM2", object())
+        ],
+    ],
+    ids=str,
+)
+def test_what_is_no_model_or_no_tokenizer_is_refused_when_the_guide_is_made(
+    tiny_guide: Any, parts: tuple[Any, ...], error: type[GuidedError], words: str
+) -> None:
+    owned = (tiny_guide.model, tiny_guide.tokenizer)
+    with pytest.raises(error, match=words):
+        guided.Guide(*(own if part == "its own" else part for part, own in zip(parts, owned, strict=False)))
 
 
 # -- what a plan accepts

@@ -19,20 +19,22 @@ FORMAT = closed({"ok": {"type": "boolean"}})
 TEXT = "Yes: 17 é:\n"
 
 
+def without_template(guide: Any) -> Any:
+    tokenizer = copy.deepcopy(guide.tokenizer)
+    tokenizer.chat_template = None
+    return guided.Guide(guide.model, tokenizer)
+
+
 @pytest.fixture(scope="module")
 def base_guide(tiny_guide: Any) -> Any:
     """The guide of a model whose tokenizer has no chat template."""
-    tokenizer = copy.deepcopy(tiny_guide.tokenizer)
-    tokenizer.chat_template = None
-    return guided.Guide(tiny_guide.model, tokenizer)
+    return without_template(tiny_guide)
 
 
 @pytest.fixture(scope="module")
 def word_guide(demo_guide: Any) -> Any:
     """A real vocabulary with long tokens, and no chat template."""
-    tokenizer = copy.deepcopy(demo_guide.tokenizer)
-    tokenizer.chat_template = None
-    return guided.Guide(demo_guide.model, tokenizer)
+    return without_template(demo_guide)
 
 
 def test_a_base_model_answers_texts_and_ids(base_guide: Any) -> None:

@@ -78,6 +78,9 @@ class Scripted:
     def run(self, tools: Any, *, max_turns: int = 5, call_tool: Any = None, **options: Any) -> Any:
         return run_tools(self, "Go.", max_turns, call_tool, {"tools": tools, **options})
 
+    def answered(self, retries: int, **options: Any) -> Message:
+        return answered(lambda messages: self(messages, **options), [{"role": "user", "content": "Go."}], retries)
+
 
 def test_results_go_back_until_the_model_answers(engine: Any) -> None:
     day = {"day": "2024-02-03"}
@@ -266,9 +269,7 @@ class EvenNumber(pydantic.BaseModel):
 
 def test_a_refused_answer_is_asked_for_again(engine: Any) -> None:
     model = Scripted(engine, ['{"n": 3}', '{"n": 5}', '{"n": 4}'])
-    message = answered(
-        lambda messages: model(messages, response_format=EvenNumber), [{"role": "user", "content": "Go."}], 5
-    )
+    message = model.answered(5, response_format=EvenNumber)
     assert message.parsed == EvenNumber(n=4)
     assert [text for text in message.notes if "refused" in text] == [
         "an answer was refused and asked for again: response_format: n: Value error, odd"
@@ -282,7 +283,7 @@ def test_a_refused_answer_is_asked_for_again(engine: Any) -> None:
 def test_a_refused_call_is_asked_for_again(engine: Any) -> None:
     wrong, right = ({"day": "2024-02-03", "nights": nights} for nights in (3, 2))
     model = Scripted(engine, [f"{call('book', wrong)}\n{call('book', right)}", call("book", right)])
-    message = answered(lambda messages: model(messages, tools=[book]), [{"role": "user", "content": "Go."}], 1)
+    message = model.answered(1, tools=[book])
     assert message.ok
     contents = [message["content"] for message in model.asked[1]["messages"][-2:]]
     assert contents == [
@@ -296,8 +297,7 @@ def test_a_refused_call_is_asked_for_again(engine: Any) -> None:
 ])  # fmt: skip
 def test_only_refused_answers_are_asked_for_again(engine: Any, texts: list[str], retries: int, number: int) -> None:
     model = Scripted(engine, texts)
-    chat = [{"role": "user", "content": "Go."}]
-    answered(lambda messages: model(messages, response_format=EvenNumber), chat, retries)
+    model.answered(retries, response_format=EvenNumber)
     assert len(model.asked) == number
 
 

@@ -13,6 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 import guided
+from guided.bitmask import allowed_ids
 from guided.hf.drafts.assistant import AssistantDrafts
 from guided.hf.drafts.cost import interpolate
 from guided.hf.drafts.draft import Ask, Draft, Guess
@@ -68,9 +69,9 @@ def test_the_assistants_cache_is_rolled_back_exactly(tiny_guide: Any, small: Any
                 logits = small(input_ids=torch.tensor([text]), use_cache=False).logits[0, -1]
             token, chance = found[place]
             mask = trial.token_mask()
-            legal = range(len(logits)) if mask is None else [i for i in range(len(logits)) if bit(mask.words, i)]
+            legal = list(range(len(logits)) if mask is None else allowed_ids(mask.words))
             right = torch.full_like(logits, float("-inf"))
-            right[list(legal)] = logits[list(legal)]
+            right[legal] = logits[legal]
             assert chance == pytest.approx(float(right.softmax(-1).max()), abs=1e-4)
             assert float(right[token]) == pytest.approx(float(right.max()), abs=1e-4)
             checked.append(place)
@@ -83,10 +84,6 @@ def test_the_assistants_cache_is_rolled_back_exactly(tiny_guide: Any, small: Any
     tiny_guide.generate(chats, plans, assistant_model=small, **options)
     tiny_guide.generate(CHATS[:3], max_tokens=20, assistant_model=small)
     assert checked
-
-
-def bit(words: Any, at: int) -> bool:
-    return at >> 5 < len(words) and bool(int(words[at >> 5]) >> (at & 31) & 1)
 
 
 def test_the_model_as_its_own_assistant_is_right_each_time(tiny_guide: Any) -> None:
@@ -213,32 +210,30 @@ def test_the_assistant_goes_on_as_long_as_its_forward_pays(
 
 
 def test_wrong_assistants_are_refused(tiny_guide: Any, small: Any) -> None:
-    size = len(tiny_guide.tokenizer)
-    other = tiny_model(size + 24, hidden_size=16, intermediate_size=24, num_hidden_layers=1)
-    message = f"assistant_model: the assistant has {size + 24} tokens, the model {size}; expected"
-    with pytest.raises(guided.RequestError, match=message):
-        tiny_guide.chat("x", assistant_model=other)
-    message = "assistant_model: prompt_lookup_num_tokens is there as well; expected one of the two"
-    with pytest.raises(guided.RequestError, match=message):
-        tiny_guide.chat("x", assistant_model=small, prompt_lookup_num_tokens=3)
-
-
-def test_the_tokens_of_a_guide_are_compared(tiny_guide: Any, small: Any) -> None:
-    """Of the same number of tokens one is another."""
-    same = guided.Guide(small, deepcopy(tiny_guide.tokenizer))
-    for _ in range(2):
-        assert tiny_guide.chat("x", max_tokens=8, assistant_model=same).usage.drafted_tokens
-    text = tiny_guide.tokenizer.backend_tokenizer.to_str()
+    """Of the same number of tokens one is another, or there are more of them."""
+    size, text = len(tiny_guide.tokenizer), tiny_guide.tokenizer.backend_tokenizer.to_str()
     assert text.count("<think>") == 1
-    other = deepcopy(tiny_guide.tokenizer)
+    other, longer = deepcopy(tiny_guide.tokenizer), deepcopy(tiny_guide.tokenizer)
     other._tokenizer = Tokenizer.from_str(text.replace("<think>", "<muse>"))
+    longer.add_tokens(["another token"])
     token = tiny_guide.tokenizer.convert_tokens_to_ids("<think>")
-    message = (
-        f"assistant_model: token {token} is b'<muse>' for the assistant, b'<think>' for the model; expected a model"
-    )
+    wide = tiny_model(size + 24, hidden_size=16, intermediate_size=24, num_hidden_layers=1)
+    for assistant, more, said in (
+        (wide, {}, f"the assistant has {size + 24} tokens, the model {size}; expected"),
+        (small, {"prompt_lookup_num_tokens": 3}, "prompt_lookup_num_tokens is there as well; expected one of the two"),
+        (
+            guided.Guide(small, other),
+            {},
+            f"token {token} is b'<muse>' for the assistant, b'<think>' for the model; exp",
+        ),
+        (guided.Guide(wide, longer), {}, "token .* is b'another token' for the assistant, b''"),
+    ):
+        for _ in range(2):
+            with pytest.raises(guided.RequestError, match=f"assistant_model: {said}"):
+                tiny_guide.chat("x", assistant_model=assistant, **more)
+    alike = guided.Guide(small, deepcopy(tiny_guide.tokenizer))
     for _ in range(2):
-        with pytest.raises(guided.RequestError, match=message):
-            tiny_guide.chat("x", assistant_model=guided.Guide(small, other))
+        assert tiny_guide.chat("x", max_tokens=8, assistant_model=alike).usage.drafted_tokens
 
 
 @pytest.mark.parametrize(("padding", "of_assistant"), [(0, 24), (24, 0), (40, 8)])
@@ -259,16 +254,6 @@ def test_embeddings_may_be_padded_to_different_sizes(tiny_guide: Any, padding: i
             written += message.token_ids
     assert drafted
     assert (max(written) >= size) == (padding > 0)
-
-
-def test_an_assistant_with_more_tokens_is_refused(tiny_guide: Any, small: Any) -> None:
-    tokenizer = deepcopy(tiny_guide.tokenizer)
-    tokenizer.add_tokens(["another token"])
-    assistant = guided.Guide(tiny_model(len(tokenizer), num_hidden_layers=1), tokenizer)
-    with pytest.raises(
-        guided.RequestError, match="assistant_model: token .* is b'another token' for the assistant, b''"
-    ):
-        tiny_guide.chat("x", assistant_model=assistant)
 
 
 def test_an_assistant_whose_cache_cannot_be_cropped_writes_no_drafts(tiny_guide: Any) -> None:

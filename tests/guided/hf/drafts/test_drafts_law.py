@@ -157,15 +157,22 @@ def test_forced_runs_are_inside_drafts(tiny_guide: Any) -> None:
 
 
 @pytest.mark.usefixtures("free_columns")
+@pytest.mark.parametrize("drafts", [None, 6])
 @pytest.mark.parametrize("seed", seeds(20, default=4))
-def test_a_stream_with_drafts_is_the_answer(tiny_guide: Any, seed: int) -> None:
+def test_a_stream_is_the_answer(tiny_guide: Any, seed: int, drafts: int | None) -> None:
+    """Each event once, each run at once, the sum of the events the message."""
     rng = random.Random(4000 + seed)
     plan, chat = some_plan(tiny_guide, rng), rng.choice(QUOTES)
     options: dict[str, Any] = {"max_tokens": 40, "describe": False, "logprobs": True, "temperature": 0.2, "seed": seed}
-    stream = tiny_guide.stream(chat, plan, prompt_lookup_num_tokens=6, **options)
-    texts = [event.text for event in stream if type(event).__name__ == "ContentDelta"]
-    same(stream.message, tiny_guide.chat(chat, plan, **options))
-    assert "".join(texts) == (stream.message.content or "")
+    stream = tiny_guide.stream(chat, plan, prompt_lookup_num_tokens=drafts, **options)
+    texts = {"ContentDelta": "", "ReasoningDelta": "", "ToolCallArguments": ""}
+    for event in stream:
+        if type(event).__name__ in texts:
+            texts[type(event).__name__] += event.text
+    whole = stream.message
+    same(whole, tiny_guide.chat(chat, plan, **options))
+    arguments = "".join(call.arguments for call in whole.tool_calls)
+    assert [*texts.values()] == [whole.content or "", whole.reasoning or "", arguments]
 
 
 @pytest.mark.usefixtures("free_columns")

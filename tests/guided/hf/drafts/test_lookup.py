@@ -56,6 +56,9 @@ LIST = {"a": {"type": "array", "items": TEXT, "minItems": 3}}
         # the tokens of the whole word: one that begins before the guess cannot be written any more
         ("the weather, the weather", '{"name": "w', {"name": TEXT}, "eather"),
         ("?", '{"a": ["one", "two", ', LIST, '"'),  # marks, from the answer itself
+        # in free text only long ends are looked for
+        ("She is 4711 years old.", "He is 4", {}, ""),
+        ("She is 4711 years old.", "I: She is 4", {}, "711 years"),
     ],
 )
 def test_what_is_guessed(tiny_guide: Any, prompt: str, written: str, properties: Any, begins: str) -> None:
@@ -66,8 +69,3 @@ def test_what_is_guessed(tiny_guide: Any, prompt: str, written: str, properties:
 def test_a_word_of_the_prompt_is_guessed_after_a_quote(tiny_guide: Any) -> None:
     draft = guessed(tiny_guide, "We met Quimby in Ulm.", '{"name": "Q', name=TEXT)
     assert draft == "uimby"  # the name alone: what closes it ends the answer, which is not a draft
-
-
-def test_in_free_text_only_long_ends_are_looked_for(tiny_guide: Any) -> None:
-    assert guessed(tiny_guide, "She is 4711 years old.", "He is 4") == ""
-    assert guessed(tiny_guide, "She is 4711 years old.", "I: She is 4").startswith("711 years")

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +24,7 @@ from guided.output.message import Message, Usage
 from tests.cases import seeds
 from tests.guided.hf.drafts.test_drafts_law import QUOTES
 from tests.guided.hf.loop.test_forced_law import CHATS, OBJECT, some_plan, some_sampling
-from tests.made_up.models import ARCHITECTURES, VOCABULARY
+from tests.made_up.models import ARCHITECTURES, VOCABULARY, poisoned
 
 STRATEGIES = ("auto", "hybrid", "prefill")
 
@@ -128,22 +126,10 @@ def test_rows_that_are_decoded_step_by_step(tiny_guide: Any, monkeypatch: Any) -
 def test_an_answer_that_ends_with_an_error(tiny_guide: Any) -> None:
     """The logits become no numbers after some tokens: the last token is the one before; none at all has no state."""
     for after in (0, 3):
-        with broken_logits(tiny_guide.model, after):
+        with poisoned(tiny_guide.model, since=after):
             message = tiny_guide.chat("x", temperature=0, max_tokens=9, reuse=False, return_last_hidden_state=True)
         assert (message.finish_reason, len(message.token_ids)) == ("error", after)
         check(tiny_guide, message)
-
-
-@contextmanager
-def broken_logits(model: Any, after: int) -> Iterator[None]:
-    calls = []
-
-    def spoil(_: Any, __: Any, out: Any) -> Any:
-        calls.append(1)
-        return out.fill_(float("nan")) if len(calls) > after else out
-
-    with model.lm_head.register_forward_hook(spoil):
-        yield
 
 
 @pytest.mark.parametrize("options", [{"num_beams": 3}, {"num_beams": 3, "num_return_sequences": 2}, {}])

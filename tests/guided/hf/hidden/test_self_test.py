@@ -14,7 +14,7 @@ import guided
 from guided.hf import hidden_states
 from guided.hf.cache.kv_cache import RowKV
 from guided.hf.hidden.settings import check_hidden_states
-from tests.made_up.models import ARCHITECTURES
+from tests.made_up.models import ARCHITECTURES, t5
 
 SMALL = {"vocab_size": 96, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
 
@@ -33,13 +33,16 @@ def with_another_head_input() -> Any:
     return model
 
 
-def encoder_decoder() -> Any:
-    small = {"vocab_size": 96, "d_model": 16, "d_kv": 4, "d_ff": 16, "num_layers": 1, "num_heads": 2}
-    return transformers.T5ForConditionalGeneration(transformers.T5Config(**small)).eval()
+def with_states_that_change() -> Any:
+    """A Llama whose states change with later tokens, as those of an encoder."""
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SMALL)).eval()
+    norm = model.model.norm.forward
+    model.model.norm.forward = lambda states: norm(states + states.mean(dim=1, keepdim=True))
+    return model
 
 
 REFUSED = {
-    "an encoder-decoder": (encoder_decoder, "T5ForConditionalGeneration: an encoder-decoder has no hidden state"),
+    "an encoder-decoder": (t5, "T5ForConditionalGeneration: an encoder-decoder has no hidden state"),
     "no decoder": (
         lambda: transformers.BertForMaskedLM(transformers.BertConfig(**SMALL)).eval(),
         "BertForMaskedLM: ",
@@ -52,6 +55,10 @@ REFUSED = {
         with_another_head_input,
         "LlamaForCausalLM: what enters its output embeddings is not its last hidden state",
     ),
+    "states that change": (
+        with_states_that_change,
+        "it is not a decoder: its states change with the tokens that follow",
+    ),
     "no model": (object, "object: its states cannot be seen"),
 }
 
@@ -63,16 +70,6 @@ def test_a_model_without_such_states_is_refused(kind: str) -> None:
     for _ in range(2):  # remembered
         with pytest.raises(guided.ModelError, match=message):
             check_hidden_states(model)
-
-
-def test_states_that_change_with_later_tokens_are_refused() -> None:
-    """As those of an encoder."""
-    config = transformers.LlamaConfig(**SMALL)
-    model = transformers.LlamaForCausalLM(config).eval()
-    norm = model.model.norm.forward
-    model.model.norm.forward = lambda states: norm(states + states.mean(dim=1, keepdim=True))
-    with pytest.raises(guided.ModelError, match="it is not a decoder: its states change with the tokens that follow"):
-        check_hidden_states(model)
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)

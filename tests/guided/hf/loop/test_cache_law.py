@@ -12,9 +12,14 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import guided
+from guided.hf.cache.kv_cache import RowKV
+from guided.hf.cache.packed_kv import PackedKV
 from guided.hf.cache.prefix_pool import PrefixPool
+from guided.hf.cache.row_layers import RowLayer
 from guided.hf.generate.inputs import checked_inputs
 from guided.hf.loop.row_loop import RowLoop, Step
 from guided.sampling import Sampling
@@ -127,18 +132,11 @@ def of_architecture(name: str, guide: Any) -> Any:
     return ARCHITECTURES[name](**sizes | ({"n_positions": 4096} if name == "gpt2" else {}))
 
 
-@pytest.mark.parametrize("seed", seeds(12, default=2))
-def test_logits_with_reuse_are_those_of_a_fresh_forward(tiny_guide: Any, seen: SeenForwards, seed: int) -> None:
-    guide = guided.Guide(of_architecture("llama", tiny_guide), tiny_guide.tokenizer)
-    converse(guide, random.Random(seed), 20, lambda: seen.check(guide.model))
-    stats = guide.stats().kept
-    assert stats.hits > 10
-    assert stats.reused_tokens > 300
-
-
-@pytest.mark.parametrize("turns", [8, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", seeds(12, default=1))
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_the_law_holds_for_every_architecture(tiny_guide: Any, seen: SeenForwards, name: str, turns: int) -> None:
+def test_logits_with_reuse_are_those_of_a_fresh_forward(
+    tiny_guide: Any, seen: SeenForwards, name: str, seed: int
+) -> None:
     guide = guided.Guide(of_architecture(name, tiny_guide), tiny_guide.tokenizer)
     if name == "qwen3_next":
         seen.most = 3e-5  # its state sums up what single steps and longer pieces round differently
@@ -148,7 +146,10 @@ def test_the_law_holds_for_every_architecture(tiny_guide: Any, seen: SeenForward
             seen.check(guide.model)
         seen.choices.clear()
 
-    converse(guide, random.Random(5), turns, after)
+    converse(guide, random.Random(5 + seed), 20 if seed or name == "llama" else 8, after)
+    if name == "llama":
+        assert guide.stats().kept.hits > 10
+        assert guide.stats().kept.reused_tokens > 300
     chat = [{"role": "user", "content": "tell me"}]
     for turn in range(4):
         message = guide.chat(chat, temperature=1.0, seed=turn, max_tokens=9)
@@ -224,16 +225,14 @@ def test_what_is_kept_is_bounded_counted_and_forgotten(tiny_guide: Any) -> None:
 
 
 def test_nothing_is_kept_where_there_is_no_room_or_no_wish(tiny_guide: Any) -> None:
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=0)
-    first = guide.chat("why?", temperature=0, max_tokens=5)
-    assert guide.chat("why?", temperature=0, max_tokens=5).token_ids == first.token_ids
-    assert (guide.stats().kept.rows, guide.stats().kept.off) == (0, "cache_bytes is 0")
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=100)  # less than one row
-    guide.chat("why?", temperature=0, max_tokens=5)
-    assert guide.stats().kept.rows == 0
-    guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer)
-    guide.chat("why?", temperature=0, max_tokens=5, reuse=False)
-    assert (guide.stats().kept.rows, guide.stats().kept.off) == (0, "")
+    answers = set()
+    too_small = "a row of 28160 bytes is larger than cache_bytes (100)"
+    for room, reuse, why in ((0, True, "cache_bytes is 0"), (100, True, too_small), (None, False, "")):
+        guide = guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=room)
+        for _ in range(2):
+            answers.add(guide.chat("why?", temperature=0, max_tokens=5, reuse=reuse).token_ids)
+            assert (guide.stats().kept.rows, guide.stats().kept.off) == (0, why)
+    assert len(answers) == 1
     for wrong in (-1, 1.5, "1 GB", True):
         with pytest.raises(RequestError, match="cache_bytes: .* is out of range; expected bytes, 0 or more, or None"):
             guided.Guide(tiny_guide.model, tiny_guide.tokenizer, cache_bytes=wrong)
@@ -318,13 +317,10 @@ def test_the_longest_beginning_wins_and_the_oldest_row_goes() -> None:
         assert sorted(k.row.ids for k in pool._rows.values()) == sorted(kept)
 
 
-@pytest.mark.parametrize("seed", seeds(9, default=2))
-def test_long_rows_are_compared_to_the_token(seed: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(300):
-        one, at = [rng.randrange(9) for _ in range(rng.randrange(1, 200))], rng.randrange(200)
-        other = [*one[:at], 9, *one[at + 1 :]] if at < len(one) else [*one, *one[: rng.randrange(3)]]
-        assert num_common(tuple(one), tuple(other)) == min(at, len(one))
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=200), st.integers(0, 199), st.integers(0, 9))
+def test_long_rows_are_compared_to_the_token(one: list[int], at: int, more: int) -> None:
+    other = [*one[:at], 9, *one[at + 1 :]] if at < len(one) else one + one[:more]
+    assert num_common(tuple(one), tuple(other)) == min(at, len(one))
 
 
 def test_a_stream_that_is_dropped_keeps_its_row_at_once(guide: Any) -> None:
@@ -345,9 +341,6 @@ def test_a_stream_that_is_dropped_keeps_its_row_at_once(guide: Any) -> None:
 
 
 def test_an_answer_is_not_lost_where_its_row_cannot_be_kept(guide: Any, monkeypatch: Any, caplog: Any) -> None:
-    from guided.hf.cache.kv_cache import RowKV
-    from guided.hf.cache.packed_kv import PackedKV
-
     def full(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("no memory left")
 
@@ -360,8 +353,6 @@ def test_an_answer_is_not_lost_where_its_row_cannot_be_kept(guide: Any, monkeypa
 
 
 def test_a_row_that_an_error_left_half_moved_is_not_kept(guide: Any, monkeypatch: Any) -> None:
-    from guided.hf.cache.row_layers import RowLayer
-
     select, calls = RowLayer.select_rows, []
 
     def breaks(self: RowLayer, *args: Any) -> None:

@@ -10,12 +10,18 @@ import pytest
 import torch
 
 import guided
+from guided.hf.cache.self_test import Abilities
 from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import GuidanceError, RequestError
-from tests.made_up.models import forwards_of
+from tests.made_up.models import forwards_of, poisoned
 
 
-def test_choice_probabilities_are_those_of_each_option_alone(tiny_guide: Any) -> None:
+@pytest.mark.parametrize("abilities", [Abilities(), None], ids=["one by one", "all at once"])
+def test_choice_probabilities_are_those_of_each_option_alone(
+    tiny_guide: Any, abilities: Abilities | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if abilities is not None:
+        monkeypatch.setattr("guided.hf.loop.choices.abilities_of", lambda model: abilities)
     choices: Sequence[str] = ["true", "tru", "a thing", "\N{GRINNING FACE}", *[f"option {i}" for i in range(40)]]
     found = tiny_guide.choice_probabilities("which?", choices, describe=False)
     plan = tiny_guide.plan(response_format={"enum": ["x"]})
@@ -44,16 +50,6 @@ def test_choice_probabilities_take_one_pass_over_the_options(tiny_guide: Any) ->
         tiny_guide.choice_probabilities("which?", [])
 
 
-def test_a_model_without_ragged_rows_gives_the_same_probabilities(tiny_guide: Any, monkeypatch: Any) -> None:
-    from guided.hf.cache.self_test import Abilities
-
-    options = ["true", "no", "a thing"]
-    expected = tiny_guide.choice_probabilities("which?", options, describe=False)
-    monkeypatch.setattr("guided.hf.loop.choices.abilities_of", lambda model: Abilities())
-    found = tiny_guide.choice_probabilities("which?", options, describe=False)
-    assert [c.logprob for c in found] == pytest.approx([c.logprob for c in expected], abs=1e-4)
-
-
 def test_options_that_spell_markers_are_scored_as_the_text_that_guidance_writes(tiny_guide: Any) -> None:
     """The special token's probability was taken for that of its name."""
     choices = ["<|im_end|>", "no", "a <think>b</think>\N{GRINNING FACE}", "<think><think>"]
@@ -76,14 +72,6 @@ def test_options_that_spell_markers_are_scored_as_the_text_that_guidance_writes(
 def test_choice_probabilities_of_logits_that_are_no_numbers_are_an_error(
     tiny_guide: Any, value: float, forward: int
 ) -> None:
-    calls: list[int] = []
-
-    def poison(module: Any, args: Any, output: Any) -> Any:
-        calls.append(1)
-        if len(calls) == forward + 1:
-            output.logits[:] = value
-        return output
-
     refused = pytest.raises(GuidanceError, match="choice 'true': the model's logits are not numbers")
-    with tiny_guide.model.register_forward_hook(poison), refused:
+    with poisoned(tiny_guide.model, since=forward, value=value), refused:
         tiny_guide.choice_probabilities("which?", ["true", "false"], describe=False)

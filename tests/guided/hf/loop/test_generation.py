@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -94,22 +95,20 @@ def test_free_text_costs_no_more_forwards_and_fewer_bytes_than_generate(tiny_gui
     assert forwards["ours"] == forwards["theirs"] == 58
 
 
-def test_a_stopping_criterion_of_the_model_is_refused(tiny_guide: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(tiny_guide.model.generation_config, "max_time", 9.0)
-    with pytest.raises(ModelError, match=r"generation_config: only model\.generate stops by MaxTimeCriteria"):
-        tiny_guide.generate(CHATS[:2], sampling=GREEDY, max_tokens=9)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "said"),
-    [("cache_implementation", "magic", "Invalid `cache_implementation`"), ("stop_strings", ["x"], "There are one or")],
+    [
+        ("max_time", 9.0, r"only model\.generate stops by MaxTimeCriteria"),
+        ("cache_implementation", "magic", "generate cannot be prepared: ValueError: Invalid `cache_implementation`"),
+        # transformers hands no tokenizer on to loops of others, which its own stop strings need
+        ("stop_strings", ["x"], "generate cannot be prepared: ValueError: There are one or"),
+    ],
 )
-def test_a_generation_config_that_cannot_be_prepared_is_a_typed_error(
+def test_a_generation_config_that_our_loop_cannot_follow_is_a_typed_error(
     tiny_guide: Any, monkeypatch: Any, name: str, value: Any, said: str
 ) -> None:
-    """Transformers hands no tokenizer on to loops of others, which its own stop strings need."""
     monkeypatch.setattr(tiny_guide.model.generation_config, name, value, raising=False)
-    with pytest.raises(ModelError, match=f"generation_config: generate cannot be prepared: ValueError: {said}"):
+    with pytest.raises(ModelError, match=f"generation_config: {said}"):
         tiny_guide.generate(CHATS[:1], sampling=GREEDY, max_tokens=9)
 
 
@@ -131,21 +130,11 @@ def test_a_streamer_of_several_answers_is_refused(tiny_guide: Any) -> None:
 def test_a_streamer_that_raises_is_left_out(tiny_guide: Any) -> None:
     chats = CHATS[:1]
     expected = tiny_guide.generate(chats, sampling=GREEDY, max_tokens=10)
-    calls: list[int] = []
-
-    class Broken:
-        def put(self, value: torch.Tensor) -> None:
-            calls.append(1)
-            if len(calls) == 3:
-                raise OSError("the pipe is closed")
-
-        def end(self) -> None:
-            calls.append(1)
-
-    found = tiny_guide.generate(chats, sampling=GREEDY, max_tokens=10, streamer=Broken())
+    streamer = Mock(**{"put.side_effect": [None, None, OSError("the pipe is closed")]})
+    found = tiny_guide.generate(chats, sampling=GREEDY, max_tokens=10, streamer=streamer)
     assert [m.token_ids for m in found] == [m.token_ids for m in expected]
     assert all("the streamer raised OSError (the pipe is closed) and was left out" in m.notes for m in found)
-    assert len(calls) == 3
+    assert [name for name, *_ in streamer.mock_calls] == ["put"] * 3
 
 
 def test_greedy_tokens_are_those_of_generate_with_guidance(tiny_guide: Any) -> None:
@@ -158,21 +147,12 @@ def test_greedy_tokens_are_those_of_generate_with_guidance(tiny_guide: Any) -> N
 
 
 def test_the_streamer_gets_what_it_gets_from_generate(tiny_guide: Any) -> None:
-    class Collector:
-        def __init__(self) -> None:
-            self.calls: list[Any] = []
-
-        def put(self, value: torch.Tensor) -> None:
-            self.calls.append(value.tolist())
-
-        def end(self) -> None:
-            self.calls.append("end")
-
-    judge, ours = Collector(), Collector()
+    judge, ours = Mock(), Mock()
     inputs = checked_inputs(tiny_guide.context, CHATS[:1])
     tiny_guide.model.generate(**inputs, max_new_tokens=15, do_sample=False, streamer=judge)
     tiny_guide.generate(CHATS[:1], sampling=GREEDY, max_tokens=15, streamer=ours)
-    assert ours.calls == judge.calls
+    seen, right = ([(name, [part.tolist() for part in args]) for name, args, _ in m.mock_calls] for m in (ours, judge))
+    assert seen == right
 
 
 @pytest.mark.parametrize("options", [{"temperature": 0}, {"top_k": 1}], ids=str)
@@ -194,8 +174,9 @@ def test_n_greedy_answers_are_one_computed_once(tiny_guide: Any, options: dict[s
 def test_seeds_go_before_the_samplings_own(tiny_guide: Any) -> None:
     sampling = Sampling(temperature=1.0, seed=9)
     by_seed = tiny_guide.generate(CHATS[:2], sampling=sampling, seed=[5, 6], max_tokens=12)
-    again = [tiny_guide.generate([c], sampling=sampling, seed=s, max_tokens=12)[0] for c, s in zip(CHATS, (5, 6), strict=False)]  # fmt: skip  # noqa: E501
-    assert [m.token_ids for m in by_seed] == [m.token_ids for m in again]
+    for message, chat, seed in zip(by_seed, CHATS, (5, 6), strict=False):
+        (again,) = tiny_guide.generate([chat], sampling=sampling, seed=seed, max_tokens=12)
+        assert message.token_ids == again.token_ids
     assert tiny_guide.generate(CHATS[:1], sampling=sampling, max_tokens=12)[0].token_ids != by_seed[0].token_ids
 
 

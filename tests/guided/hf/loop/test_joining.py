@@ -83,6 +83,25 @@ def alone(guide: Any, chat: str, asked: dict[str, Any]) -> list[Message]:
     return run.messages()
 
 
+def finish(loop: RowLoop) -> None:
+    while not loop.is_empty:
+        loop.step()
+
+
+def running(guide: Any, loop: RowLoop) -> Generation:
+    """A row that is after its first step, and goes on for long."""
+    run = generation(guide, "x", {"temperature": 0, "max_tokens": 200})
+    run.join(loop)
+    loop.step()
+    return run
+
+
+@pytest.fixture
+def loop(guide: Any) -> RowLoop:
+    """A loop of four rows with much room."""
+    return shared_loop(guide.context, rows=4, cached_tokens=4_000)
+
+
 def same(found: Message, judge: Message, *, drafts: bool = False) -> None:
     """All but the tokens that came from kept rows; with drafts their number is a matter of cost."""
     state, right = found.last_hidden_state, judge.last_hidden_state
@@ -98,12 +117,7 @@ def same(found: Message, judge: Message, *, drafts: bool = False) -> None:
     assert 0 <= found.usage.cached_tokens <= found.usage.prompt_tokens
     counted = {"cached_tokens": 0} | ({"forwards": 0, "drafted_tokens": 0, "accepted_tokens": 0} if drafts else {})
     one, other = (
-        replace(
-            without_ids(m),
-            usage=replace(m.usage, **counted),
-            logprobs=None,
-            last_hidden_state=None,
-        )
+        replace(without_ids(m), usage=replace(m.usage, **counted), logprobs=None, last_hidden_state=None)
         for m in (found, judge)
     )
     assert one == other
@@ -219,9 +233,8 @@ def in_pieces(loop: RowLoop, columns_per_step: int = 1) -> None:
     loop.places.capacity = replace(loop.capacity, cost=lambda columns: columns / columns_per_step)
 
 
-def test_equal_prompts_that_arrive_together_are_computed_once(guide: Any) -> None:
+def test_equal_prompts_that_arrive_together_are_computed_once(guide: Any, loop: RowLoop) -> None:
     """A later one takes the prefix of a row that still runs."""
-    loop = shared_loop(guide.context, rows=4, cached_tokens=4_000)
     runs = [generation(guide, CHATS[2], {"temperature": 1.0, "seed": seed, "max_tokens": 20}) for seed in range(3)]
     for run in runs:
         run.join(loop)
@@ -232,18 +245,14 @@ def test_equal_prompts_that_arrive_together_are_computed_once(guide: Any) -> Non
     guide.forget()  # what runs is not kept, nor read by those that come later
     last = generation(guide, CHATS[2], {"temperature": 1.0, "seed": 9, "max_tokens": 2})
     last.join(loop)
-    while not loop.is_empty:
-        loop.step()
+    finish(loop)
     assert last.loop_rows[0].cached == 0
     assert guide.stats().kept.rows == 1
 
 
-def test_a_prompt_is_fed_in_pieces_while_others_run(guide: Any) -> None:
-    loop = shared_loop(guide.context, rows=4, cached_tokens=4_000)
+def test_a_prompt_is_fed_in_pieces_while_others_run(guide: Any, loop: RowLoop) -> None:
     in_pieces(loop)
-    first = generation(guide, "x", {"temperature": 0, "max_tokens": 200})
-    first.join(loop)
-    loop.step()
+    running(guide, loop)
     second = generation(guide, "a longer thing " * 20, {"temperature": 0, "max_tokens": 3})
     with forwards_of(guide.model) as fed:
         second.join(loop)
@@ -273,8 +282,7 @@ def test_rows_that_have_no_place_do_not_make_pieces_larger(guide: Any, rows: int
     """For lack of places, of room in the cache, and of places that the other answers of a request will have."""
     loop = shared_loop(guide.context, rows=rows, cached_tokens=cached_tokens)
     loop.places.capacity = replace(loop.capacity, cost=lambda columns: 1 + columns / 16)
-    generation(guide, "x", {"temperature": 0, "max_tokens": 200}).join(loop)
-    loop.step()
+    running(guide, loop)
     generation(guide, "a longer thing " * 20, {"temperature": 1.0, "seed": 1, "n": n, "max_tokens": 3}).join(loop)
     for number in range(8):
         generation(guide, f"{number} a longer thing " * 20, {"temperature": 0, "max_tokens": 3}).join(loop)
@@ -284,15 +292,12 @@ def test_rows_that_have_no_place_do_not_make_pieces_larger(guide: Any, rows: int
     assert sizes == [None, 32]
 
 
-def test_a_stream_that_is_closed_while_it_is_fed_leaves(guide: Any) -> None:
+def test_a_stream_that_is_closed_while_it_is_fed_leaves(guide: Any, loop: RowLoop) -> None:
     """Its twins are computed in its stead, and what was fed is kept."""
     asked = {"temperature": 1.0, "seed": 3, "n": 3, "max_tokens": 5}
     judge = alone(guide, CHATS[2] * 3, asked)
-    loop = shared_loop(guide.context, rows=4, cached_tokens=4_000)
     in_pieces(loop)
-    first = generation(guide, "x", {"temperature": 0, "max_tokens": 200})
-    first.join(loop)
-    loop.step()
+    running(guide, loop)
     run = generation(guide, CHATS[2] * 3, asked)
     run.join(loop)
     loop.step()
@@ -318,8 +323,7 @@ def test_what_never_has_room_is_refused_at_once(guide: Any) -> None:
     assert loop.is_empty
     one = generation(guide, "x", {"temperature": 0, "max_tokens": 3})
     one.join(loop)
-    while not loop.is_empty:
-        loop.step()
+    finish(loop)
     assert len(one.messages()[0].token_ids) == 3
 
 
@@ -359,6 +363,5 @@ def test_a_model_that_raises_breaks_the_step_off_and_the_loop_can_be_closed(guid
     assert guide.stats().kept.rows == 1
     again = generation(guide, "tell me", {"temperature": 0, "max_tokens": 9})
     again.join(loop)
-    while not loop.is_empty:
-        loop.step()
+    finish(loop)
     assert again.messages()[0].token_ids == guide.chat("tell me", temperature=0, max_tokens=9).token_ids

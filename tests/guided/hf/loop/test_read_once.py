@@ -56,22 +56,11 @@ def whole_tokens(parts: list[tuple[int, int, int]]) -> list[int]:
     return tokens
 
 
-def stream(guide: Any, chat: str, **options: Any) -> Message[Any]:
-    with guide.stream(chat, **options) as answer:
-        for _ in answer:
-            pass
-    message: Message[Any] = answer.message
-    return message
-
-
-def chat(guide: Any, chat: str, **options: Any) -> Message[Any]:
-    message: Message[Any] = guide.chat(chat, **options)
-    return message
-
-
-def generate(guide: Any, chat: str, **options: Any) -> Message[Any]:
-    (message,) = guide.generate([chat], **options)
-    return message  # type: ignore[no-any-return]
+WAYS: dict[str, Callable[..., Message[Any]]] = {
+    "stream": lambda guide, **options: [*guide.stream("tell me", **options)][-1].message,
+    "chat": lambda guide, **options: guide.chat("tell me", **options),
+    "generate": lambda guide, **options: guide.generate(["tell me"], **options)[0],
+}
 
 
 @pytest.mark.parametrize(
@@ -87,13 +76,13 @@ def generate(guide: Any, chat: str, **options: Any) -> Message[Any]:
     ],
     ids=["schema", "stopped", "call", "free stopped", "free", "no stops", "landed call"],
 )
-@pytest.mark.parametrize("ask", [stream, chat, generate])
+@pytest.mark.parametrize("way", WAYS)
 def test_each_token_is_matched_once_and_parsed_once(
-    tiny_guide: Any, reads: Any, ask: Callable[..., Message[Any]], options: dict[str, Any]
+    tiny_guide: Any, reads: Any, way: str, options: dict[str, Any]
 ) -> None:
     matched, parsed = reads
     settings = {"temperature": 1.0, "seed": 3, "max_tokens": 120, "landing": False}
-    message = ask(tiny_guide, "tell me", **(settings | options))
+    message = WAYS[way](tiny_guide, **(settings | options))
     ids = list(message.token_ids)
     assert len(ids) > 3
     assert (message.landed is not None) == ("landing" in options)

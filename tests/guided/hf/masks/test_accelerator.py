@@ -18,10 +18,11 @@ from guided.hf.masks import accelerator as device_module
 from guided.hf.masks.accelerator import OVERRIDDEN, RESCUED, UNSOUND, DeviceLink
 from guided.hf.masks.apply import RESCUE, RowMask, apply_masks
 from guided.hf.masks.cpu import HostLink
-from tests.guided.hf.generate.failures.test_failing_rows import Poison
+from tests.guided.hf.generate.reuse.test_interrupted import Interrupted, interrupt
 from tests.judges.allocations import Launches
 from tests.judges.generation import CHATS, GuidedCall, check_answer, plan_of
 from tests.made_up.device import DEVICE, FakeDevice, FakeEvent, OnDevice
+from tests.made_up.models import poisoned
 
 MODE = ("accelerators", "right", "no synchronisation of our own per step in greedy search and sampling; fake device")
 
@@ -76,11 +77,9 @@ def test_a_step_waits_for_the_device_as_often_as_without_us(
 CARELESS: dict[str, Callable[[torch.Tensor], Any]] = {
     "item": lambda scores: scores.amax().item(),
     "bool": lambda scores: bool(scores.isnan().any()),
-    "if": lambda scores: 1 if scores.isnan().any() else 0,
     "in": lambda scores: 3.0 in scores,
     "list": lambda scores: scores[0, :2].tolist(),
     "numpy": lambda scores: scores.cpu().numpy(),
-    "array": lambda scores: np.asarray(scores.cpu()),
     "host, later": lambda scores: scores[0, :2].to("cpu", non_blocking=True),
     "nonzero": lambda scores: scores.nonzero(),
     "where": lambda scores: torch.where(scores > 0),
@@ -95,19 +94,13 @@ CARELESS: dict[str, Callable[[torch.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("name", CARELESS)
-def test_one_careless_line_is_noticed(tiny_guide: Any, fake: FakeDevice, name: str, monkeypatch: Any) -> None:
+def test_one_careless_line_is_noticed(name: str) -> None:
     """The test above stands on the fake device: it must count whatever makes a host wait."""
-    _, _, plain = run(tiny_guide, fake, [None] * 3, max_new_tokens=5)
-    apply = DeviceLink.apply
-
-    def careless(self: DeviceLink, scores: torch.Tensor, *args: Any) -> torch.Tensor:
+    with FakeDevice() as device:
+        scores = torch.zeros(3, 8, device=DEVICE)
+        before = len(device.syncs)
         CARELESS[name](scores)
-        return apply(self, scores, *args)
-
-    monkeypatch.setattr(DeviceLink, "apply", careless)
-    _, _, guided = run(tiny_guide, fake, NAMES, max_new_tokens=5)
-    assert guided
-    assert all(more > few for more, few in zip(guided, plain, strict=False))
+        assert len(device.syncs) > before
 
 
 @pytest.mark.parametrize(
@@ -142,7 +135,7 @@ def test_nan_logits_end_their_row_and_cost_no_wait(
     plans = [tiny_guide.plan(stop=stop), plan_of(tiny_guide, "json"), None][:num_rows]
     *_, clean = run(tiny_guide, fake, plans, **options)
     width = options.get("num_beams", 1)
-    with tiny_guide.model.register_forward_hook(Poison(slice(0, width), 3)):
+    with poisoned(tiny_guide.model, since=3, rows=slice(0, width)):
         _, messages, waits = run(tiny_guide, fake, plans, **options)
     if not options or "do_sample" in options:
         assert waits == clean[: len(waits)]
@@ -190,33 +183,17 @@ def test_counters_after_an_interrupted_call(
 ) -> None:
     """Those of the first call, counted on the device, were still there after an exception at the first step."""
     options = {"max_new_tokens": 16} | options
-    calls: list[int] = []
-
-    def interrupt(input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        calls.append(1)
-        if len(calls) == at:
-            raise KeyboardInterrupt
-        return scores
-
     call = GuidedCall(tiny_guide, CHATS[:2], ["json", None])
     expected = on_device(call, **options)
     judged = call.read(expected)
     assert judged[0].guidance.overridden + judged[0].guidance.rescued > 0
     call = GuidedCall(tiny_guide, CHATS[:2], ["json", None])
-    call.kwargs["logits_processor"].append(interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    call.kwargs["logits_processor"].append(interrupt(at))
+    with pytest.raises(Interrupted):
         on_device(call, **options)
     out = on_device(call, **options)
     assert torch.equal(out, expected)
     assert [m.guidance for m in call.read(out)] == [m.guidance for m in judged]
-
-
-def test_our_own_loop_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
-    plans = [plan_of(tiny_guide, name) for name in ("json", "choice")]
-    messages = tiny_guide.generate(CHATS[:2], plans, temperature=0, max_tokens=30)
-    for name, message in zip(("json", "choice"), messages, strict=True):
-        check_answer(tiny_guide, name, list(message.token_ids), message)
-        assert message.guidance.overridden > 0
 
 
 def test_generate_lands_on_a_device_without_float64(tiny_guide: Any, fake: FakeDevice) -> None:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import Tokenizer
-from transformers import PreTrainedTokenizerFast
 
 from grammars.prompt.escape import escape_special_tokens, segments
 from grammars.values.format import Format, InputNeeds
@@ -18,7 +16,7 @@ from guided.hf.model.renderers import template_renderer
 from guided.hf.model.tokenizer import facts_of
 from guided.hf.model.tokenizer_context import TokenizerContext
 from special_tokens import SpecialTokens
-from tests.made_up.tokenizers import MARKERS, small_tokenizer
+from tests.made_up.tokenizers import MARKERS, live_tokenizer, small_tokenizer
 
 FLAGGED = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 NATIVE = Format("made up", inputs=InputNeeds(tools="native", tool_calls="native", tool_results="native"))
@@ -26,7 +24,7 @@ NATIVE = Format("made up", inputs=InputNeeds(tools="native", tool_calls="native"
 
 def _live(template: str, markers: tuple[str, ...] = MARKERS) -> tuple[Any, SpecialTokens]:
     text = small_tokenizer(markers, special=FLAGGED)
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(text), eos_token="<|im_end|>")
+    tokenizer = live_tokenizer(text, eos_token="<|im_end|>")
     tokenizer.chat_template = template
     return tokenizer, SpecialTokens(facts_of(tokenizer))
 

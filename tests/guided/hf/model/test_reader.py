@@ -12,8 +12,8 @@ from grammars.values.format import ContentFormat, Ends, Format, ReasoningFormat
 from guided.hf.generate.call import read_messages
 from guided.hf.generate.inputs import checked_inputs
 from guided.state.entry import begin_of
-from tests.conftest import make_tiny_guide
-from tests.made_up.scripts import write
+from tests.conftest import CHAT_TEMPLATE, make_tiny_guide
+from tests.made_up.scripts import read_everywhere, write
 
 CHANNELS = (
     "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|return|>", "<|call|>", "<|im_start|>",
@@ -22,10 +22,6 @@ CHANNELS = (
 ANALYSIS, FINAL = "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"
 LEAD = "<|channel|>commentary<|message|>"
 NEXT = "<|end|><|start|>assistant"
-OPENED = (
-    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}"
-)
 THINKING = Format(
     "tags", ReasoningFormat("<think>\n", "\n</think>\n\n", default_on=True), ends=Ends(("<|im_end|>",))
 )  # fmt: skip
@@ -59,28 +55,20 @@ OPENED_ANSWERS = {
 @pytest.fixture(scope="module")
 def channels() -> Any:
     """A guide of a gpt-oss-like model."""
-    made = make_tiny_guide(CHANNELS, special=CHANNELS)
-    return guided.Guide(made.model, made.tokenizer, format=FRAMED)
+    return make_tiny_guide(CHANNELS, special=CHANNELS, format=FRAMED)
 
 
 @pytest.fixture(scope="module")
 def opened() -> Any:
     """A guide of a model whose prompt opens the block of reasoning."""
-    made = make_tiny_guide()
-    made.tokenizer.chat_template = OPENED
-    return guided.Guide(made.model, made.tokenizer, format=THINKING)
+    return make_tiny_guide(template=CHAT_TEMPLATE.replace("assistant\n", "assistant\n<think>\n"), format=THINKING)
 
 
-def cases() -> list[Any]:
-    return [
-        pytest.param(guide, text, wanted, id=f"{guide}: {text}")
-        for guide, table in (("channels", CHANNEL_ANSWERS), ("opened", OPENED_ANSWERS))
-        for text, wanted in table.items()
-    ]
-
-
-def ids_of(guide: Any, text: str) -> list[int]:
-    return [int(i) for i in guide.tokenizer(text, add_special_tokens=False)["input_ids"]]
+CASES = [
+    pytest.param(guide, text, wanted, id=f"{guide}: {text}")
+    for guide, table in (("channels", CHANNEL_ANSWERS), ("opened", OPENED_ANSWERS))
+    for text, wanted in table.items()
+]
 
 
 def check(message: Any, wanted: tuple[str | None, str, str, int | None]) -> None:
@@ -91,28 +79,20 @@ def check(message: Any, wanted: tuple[str | None, str, str, int | None]) -> None
     assert message.error is None
 
 
-@pytest.mark.parametrize(("name", "text", "wanted"), cases())
+@pytest.mark.parametrize(("name", "text", "wanted"), CASES)
 def test_E2_rows_without_a_plan_are_read_by_the_format(
     name: str, text: str, wanted: Any, request: pytest.FixtureRequest
 ) -> None:
     """Texts of ``generate``, with stops and without, and those of our own loop and of a stream."""
     guide = request.getfixturevalue(name)
-    script, greedy = ids_of(guide, text), guided.Sampling(temperature=0)
     for row in (None, guided.Stops(["never"])):
-        inputs = checked_inputs(guide.context, ["hi"], [row])
-        out = torch.tensor([[*inputs.prompt_ids[0], *script]])
-        (message,) = read_messages(guide.context, out, inputs, [row])
-        check(message, wanted)
-    with write(guide, "hi", script):
-        (message,) = guide.generate(["hi"], sampling=greedy, max_tokens=len(script))
-        stream = guide.stream("hi", guided.Stops(["never"]), temperature=0, max_tokens=len(script))
-        events = list(stream)
-    check(message, wanted)
-    check(stream.message, wanted)
-    told = {
-        kind: "".join(e.text for e in events if type(e).__name__ == kind) for kind in ("ReasoningDelta", "ContentDelta")
-    }
-    assert (told["ReasoningDelta"], told["ContentDelta"]) == (wanted[0] or "", wanted[1])
+        *messages, events = read_everywhere(guide, guide.engine.tokenize(text), row)
+        for message in messages:
+            check(message, wanted)
+        told = {"ReasoningDelta": "", "ContentDelta": ""}
+        for event in events[:-1]:
+            told[type(event).__name__] += event.text
+        assert [*told.values()] == [wanted[0] or "", wanted[1]]
 
 
 @pytest.mark.parametrize(
@@ -120,12 +100,12 @@ def test_E2_rows_without_a_plan_are_read_by_the_format(
     [(f"<|start|>user{FINAL}hi{NEXT}", "fresh"), (f"<|start|>assistant{ANALYSIS}hm{NEXT}", "after")],
 )
 def test_the_end_of_any_message_closes_no_reasoning_that_was_not_open(channels: Any, prompt: str, entry: str) -> None:
-    assert begin_of(channels.plan(), ids_of(channels, prompt), channels.engine).entry == entry
+    assert begin_of(channels.plan(), channels.engine.tokenize(prompt), channels.engine).entry == entry
 
 
 def test_a_stop_and_a_trace_of_a_plain_row(channels: Any) -> None:
     text = f"{ANALYSIS}hm{NEXT}{FINAL}Hello!<|return|>"
-    script = ids_of(channels, text)
+    script = channels.engine.tokenize(text)
     with write(channels, "hi", script):
         cut = channels.chat("hi", guided.Stops(["lo"]), temperature=0, max_tokens=len(script))
         (message,) = channels.generate(
@@ -143,6 +123,6 @@ def test_models_without_channels_read_plain_rows_as_text() -> None:
     assert guide.context.reader is None
     inputs = checked_inputs(guide.context, ["hi"])
     assert "engine" not in vars(guide.context)  # nothing was built for them
-    out = torch.tensor([[*inputs.prompt_ids[0], *ids_of(guide, "Hello!<|im_end|>")]])
-    (message,) = read_messages(guide.context, out, inputs, [None])
+    script = guide.tokenizer.encode("Hello!<|im_end|>")
+    (message,) = read_messages(guide.context, torch.tensor([[*inputs.prompt_ids[0], *script]]), inputs, [None])
     assert (message.reasoning, message.content) == (None, "Hello!")

@@ -24,8 +24,7 @@ import json, random, sys
 sys.modules["torch"] = None  # as if it were not installed
 sys.path.insert(0, ROOT)
 
-from tokenizers import Tokenizer
-from transformers import LlamaConfig, PreTrainedTokenizerFast
+from transformers import LlamaConfig
 
 from grammars.requests.chat import read_chat
 from guided.bitmask import allowed_ids
@@ -35,10 +34,10 @@ from guided.landing.options import budgeting, token_limit
 from guided.rows.making import make_row
 from guided.rows.reader import AnswerReader
 from tests.conftest import CHAT_TEMPLATE
-from tests.made_up.tokenizers import MARKERS, small_tokenizer
+from tests.made_up.tokenizers import MARKERS, live_tokenizer, small_tokenizer
 
 text = small_tokenizer(MARKERS, special=("<|im_start|>", "<|im_end|>", "<|endoftext|>"))
-tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(text), eos_token="<|im_end|>")
+tokenizer = live_tokenizer(text, eos_token="<|im_end|>")
 tokenizer.chat_template = CHAT_TEMPLATE
 config = LlamaConfig(vocab_size=len(tokenizer), eos_token_id=tokenizer.eos_token_id)
 

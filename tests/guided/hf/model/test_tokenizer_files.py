@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tokenizers import Tokenizer
-from transformers import PreTrainedTokenizerFast
 
 from grammars.limits.bounded_cache import BoundedCache
 from guided.hf.model import vocabulary, wire_format
@@ -25,7 +23,7 @@ from tests.cases import since_transformers, slow_where
 from tests.conftest import CHAT_TEMPLATE
 from tests.made_up.call_templates import TYPED
 from tests.made_up.templates import READABLE
-from tests.made_up.tokenizers import MARKERS, small_tokenizer
+from tests.made_up.tokenizers import MARKERS, live_tokenizer, small_tokenizer
 from tests.shared_templates import shared_template, template_names
 
 FLAGGED = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
@@ -216,10 +214,6 @@ def test_what_was_guessed_of_calls_is_said_to_those_who_ask_for_tools(
 REAL = ("qwen3", "gpt4o", "llama2")  # dense, with a hole, with added tokens among the others
 
 
-def live(text: str) -> PreTrainedTokenizerFast:
-    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(text))
-
-
 @pytest.mark.parametrize("far", [False, True])
 def test_a_vocabulary_with_a_hole_is_measured_by_its_largest_id(far: bool) -> None:
     """An ordinary token after the hole, or an added one far away."""
@@ -230,13 +224,13 @@ def test_a_vocabulary_with_a_hole_is_measured_by_its_largest_id(far: bool) -> No
     else:
         last = max(vocab, key=lambda token: vocab[token])
         vocab[last] += 60
-    tokenizer = live(json.dumps(body))
+    tokenizer = live_tokenizer(json.dumps(body))
     assert facts_of(tokenizer).vocab_size == max(tokenizer.get_vocab().values()) + 1
 
 
 @pytest.mark.parametrize("name", slow_where(lambda name: name == "gpt4o", REAL))
 def test_size_and_lookup_are_those_of_the_vocabulary(name: str, tokenizer_folder: Callable[[str], Path]) -> None:
-    tokenizer = live((tokenizer_folder(name) / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer = live_tokenizer((tokenizer_folder(name) / "tokenizer.json").read_text(encoding="utf-8"))
     facts, vocab = facts_of(tokenizer), tokenizer.get_vocab()
     assert facts.vocab_size == max(vocab.values()) + 1
     some = [*list(vocab)[::997], *(token.text for token in facts.added)]

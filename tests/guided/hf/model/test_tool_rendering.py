@@ -26,19 +26,14 @@ TOOLS = (
     "{% for n, p in t.function.parameters.properties | items %}{{ n + ' ' + p.type + ': ' + p.description }}"
     "{% endfor %}{% endfor %}"
 )
+RAG = Format("rag", tool_calls=CALLS, inputs=InputNeeds(tools="native", tool_calls="native"))
 
 
 @pytest.fixture(scope="module", params=["made up", "command_r_plus"])
 def guide(request: pytest.FixtureRequest) -> Any:
-    made = make_tiny_guide()
     if request.param == "command_r_plus":
-        made.tokenizer.chat_template = shared_template(request.param)
-        return guided.Guide(made.model, made.tokenizer)
-    made.tokenizer.chat_template = TOOLS + CHAT_TEMPLATE
-    return guided.Guide(made.model, made.tokenizer, format=Format("rag", tool_calls=CALLS, inputs=NATIVE))
-
-
-NATIVE = InputNeeds(tools="native", tool_calls="native")
+        return make_tiny_guide(template=shared_template(request.param))
+    return make_tiny_guide(template=TOOLS + CHAT_TEMPLATE, format=RAG)
 
 
 def tool(name: str, **arguments: Any) -> dict[str, Any]:
@@ -80,19 +75,15 @@ def test_templates_that_show_no_tools_refuse_none(guide: Any) -> None:
 
 
 def test_a_tool_that_no_description_helps_is_refused_in_the_templates_words() -> None:
-    made = make_tiny_guide()
     template = TOOLS.replace("p.type + ': '", "p.type + ': ' + p.enum[0]") + CHAT_TEMPLATE
-    made.tokenizer.chat_template = template
-    guide = guided.Guide(made.model, made.tokenizer, format=Format("rag", tool_calls=CALLS, inputs=NATIVE))
+    guide = make_tiny_guide(template=template, format=RAG)
     with pytest.raises(ToolError, match=r"^tools\.f: the chat template cannot render this tool: .*enum") as caught:
         guide.plan(tools=[tool("f", x=CITY)])
     assert "description" not in caught.value.hint
 
 
 def test_a_template_that_renders_nothing_is_no_fault_of_the_tools() -> None:
-    made = make_tiny_guide()
-    made.tokenizer.chat_template = "{{ raise_exception('never') }}"
-    guide = guided.Guide(made.model, made.tokenizer, format=Format("rag", tool_calls=CALLS, inputs=NATIVE))
+    guide = make_tiny_guide(template="{{ raise_exception('never') }}", format=RAG)
     plan = guide.plan(tools=[tool("f", x=BARE)])
     with pytest.raises(TemplateError, match="never"):
         checked_inputs(guide.context, ["hi"], [plan])

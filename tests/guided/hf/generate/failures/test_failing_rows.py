@@ -13,9 +13,10 @@ import torch
 from grammars.plan.plan import Stops
 from grammars.values.constraints import Lark
 from guided.state.state import GuidanceState
-from special_tokens.errors import GuidanceError, LimitExceeded, MatcherFailed
+from special_tokens.errors import LimitExceeded, MatcherFailed
 from tests.guided.engine.test_engine_failure import PANICS
 from tests.judges.generation import CHATS, GuidedCall, generate, with_spy
+from tests.made_up.models import poisoned
 
 MODE = ("a row whose guidance fails", "right", "it ends with finish_reason error, or goes on unguided by option")
 
@@ -23,39 +24,24 @@ NAMES = ["json", "json", "choice", None]
 
 
 class Fault:
-    """Breaks the state of one row at one place, in one of its methods.
+    """Raises ``error`` in a method of the state of one row, once it has ``at`` tokens."""
 
-    "poison": its matcher, and the one that is compiled for it alone; "poison once": only the first of them.
-    """
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, verb: str, at: int, error: Exception | str) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, verb: str, at: int, error: Exception) -> None:
         self.target: GuidanceState | None = None
         real = getattr(GuidanceState, verb)
 
-        def poison(state: GuidanceState) -> None:
-            sentinels = [state.plan.ends[0].sentinel] * 2
-            state._matcher.current.consume_tokens(sentinels)
-            if error == "poison":
-                failed = state.engine.compile_private(state.plan, state.entry.name)
-                failed.consume_tokens(sentinels)
-                monkeypatch.setattr(state.engine, "compile_private", lambda *args: failed)
-
         def broken(state: GuidanceState, *args: Any) -> Any:
             if state is self.target and state.num_tokens == at:
-                if isinstance(error, Exception):
-                    raise error
-                poison(state)
+                raise error
             return real(state, *args)
 
         monkeypatch.setattr(GuidanceState, verb, broken)
 
 
-FAULTS: list[tuple[str, int, Any]] = [
+FAULTS: list[tuple[str, int, Exception]] = [
     ("token_mask", 0, MatcherFailed("injected")),
     ("token_mask", 3, LimitExceeded("too many items")),
     ("commit", 4, MatcherFailed("injected")),
-    ("token_mask", 2, "poison"),
-    ("commit", 2, "poison"),
 ]
 
 
@@ -84,47 +70,24 @@ def check_neighbours(guide: Any, found: tuple[Any, list[Any], list[torch.Tensor]
         assert messages[r].guidance == judged[r].guidance
 
 
+@pytest.mark.parametrize("on_error", ["end", "unconstrained"])
 @pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
 def test_G3_neighbours_are_untouched_and_the_row_says_why(
-    tiny_guide: Any, verb: str, at: int, error: Any, monkeypatch: pytest.MonkeyPatch
+    tiny_guide: Any, verb: str, at: int, error: Any, on_error: str, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
+    """The row ends there, or goes on unguided with one warning."""
     judge, *_ = undisturbed(tiny_guide)
-    found = _, messages, _ = run(tiny_guide, Fault(monkeypatch, verb, at, error))
+    with caplog.at_level(logging.WARNING, logger="guided"):
+        found = _, messages, _ = run(tiny_guide, Fault(monkeypatch, verb, at, error), on_error=on_error)
     check_neighbours(tiny_guide, found)
     broken = messages[1]
-    assert (broken.finish_reason, broken.guidance.applied) == ("error", False)
-    assert isinstance(broken.error, GuidanceError)
-    assert "row 1" in str(broken.error)
-    assert broken.token_ids == tuple(judge[1, :at].tolist())
-    if isinstance(error, Exception):
-        assert broken.error is error
-
-
-@pytest.mark.parametrize(("verb", "at"), [("token_mask", 2), ("commit", 2)])
-def test_a_row_whose_matcher_fails_once_goes_on(
-    tiny_guide: Any, verb: str, at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge, judged, _ = undisturbed(tiny_guide)
-    tokens, messages, _ = run(tiny_guide, Fault(monkeypatch, verb, at, "poison once"))
-    assert torch.equal(tokens, judge)
-    assert messages[1].error is None
-    assert messages[1].guidance == replace(judged[1].guidance, recovered=1)
-
-
-@pytest.mark.parametrize(("verb", "at", "error"), FAULTS)
-def test_G3_by_option_the_row_goes_on_unguided_with_one_warning(
-    tiny_guide: Any, verb: str, at: int, error: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    fault = Fault(monkeypatch, verb, at, error)
-    with caplog.at_level(logging.WARNING, logger="guided"):
-        _, messages, _ = run(tiny_guide, fault, on_error="unconstrained")
-    broken = messages[1]
-    assert broken.error is not None
-    assert broken.finish_reason in ("length", "stop")
+    assert broken.error is error
     assert not broken.guidance.applied
-    assert len(broken.token_ids) > at
-    (record,) = [r for r in caplog.records if "without guidance" in r.message]
-    assert "row 1" in record.message
+    assert broken.token_ids[:at] == tuple(judge[1, :at].tolist())
+    assert (len(broken.token_ids) == at) == (broken.finish_reason == "error") == (on_error == "end")
+    warnings = [r.message for r in caplog.records if "without guidance" in r.message]
+    assert len(warnings) == (on_error != "end")
+    assert all("row 1" in said for said in (*warnings, str(broken.error)))
 
 
 @pytest.mark.parametrize("options", [{"num_beams": 3}, {"prompt_lookup_num_tokens": 3}], ids=str)
@@ -201,26 +164,13 @@ def test_a_draft_on_which_the_engine_panics_is_taken_back(
     assert message.guidance.recovered > 0
 
 
-class Poison:
-    """A hook that makes logits of one row NaN from step ``at`` on: all of them, or single ids."""
-
-    def __init__(self, row: int, at: int, ids: Any = slice(None)) -> None:
-        self.row, self.at, self.ids, self.step = row, at, ids, 0
-
-    def __call__(self, module: Any, args: Any, output: Any) -> Any:
-        if self.step >= self.at:
-            output.logits[self.row, :, self.ids] = float("nan")
-        self.step += 1
-        return output
-
-
 @pytest.mark.parametrize("ids", [slice(None), [0], slice(5, 40)], ids=["all", "one", "some"])
 @pytest.mark.parametrize("on_error", ["end", "unconstrained"])
 @pytest.mark.parametrize("at", [3, 0])
 def test_nan_logits_end_a_guided_row_with_an_error(tiny_guide: Any, ids: Any, on_error: str, at: int) -> None:
     """The mask and the rescue hid NaN, and the row went on with tokens that no sampler chose."""
     judge, *_ = undisturbed(tiny_guide)
-    with tiny_guide.model.register_forward_hook(Poison(1, at, ids)):
+    with poisoned(tiny_guide.model, since=at, rows=1, ids=ids):
         found = _, messages, _ = run(tiny_guide, None, on_error=on_error)
     check_neighbours(tiny_guide, found)
     broken = messages[1]
@@ -235,7 +185,7 @@ def test_nan_logits_end_a_guided_row_with_an_error(tiny_guide: Any, ids: Any, on
 @pytest.mark.parametrize("stop", [None, "never written"])
 def test_nan_logits_end_a_row_of_free_text_with_an_error(tiny_guide: Any, options: dict[str, Any], stop: Any) -> None:
     call = GuidedCall(tiny_guide, CHATS[:1], [tiny_guide.plan(stop=stop)])
-    with tiny_guide.model.register_forward_hook(Poison(slice(None), 2)):  # type: ignore[arg-type]
+    with poisoned(tiny_guide.model, since=2):
         (tokens,), (message,) = call.run(max_new_tokens=20, **options)
     assert message.finish_reason == "error"
     assert "the model's logits are not numbers" in str(message.error)
@@ -253,7 +203,7 @@ def test_nan_logits_of_a_row_without_guidance_are_left_as_they_are(tiny_guide: A
         return scores
 
     call.kwargs["logits_processor"].append(spy)
-    with tiny_guide.model.register_forward_hook(Poison(1, 2)):
+    with poisoned(tiny_guide.model, since=2, rows=1):
         _, messages = call.run(max_new_tokens=6)
     assert seen == [False, False, True, True, True, True]
     assert [message.error for message in messages] == [None, None]

@@ -8,37 +8,44 @@ import pytest
 import torch
 
 import guided
-from guided.hf.generate.call import read_messages
-from guided.hf.generate.inputs import checked_inputs
 from special_tokens.errors import ModelError
 from tests.guided.hf.conftest import tiny_model
 from tests.judges.generation import CHATS, GuidedCall, check_all, check_answer, generate
-from tests.made_up.scripts import write
+from tests.made_up.scripts import read_everywhere
 
 MODE = ("logits wider than the tokenizer", "right", "the tail is masked")
 MODES = [("logits narrower than the tokenizer", "refused", "ModelError when the guide is made, by the model itself")]
 
 
-def guide_of(tiny_guide: Any, width: int) -> Any:
-    model = tiny_model(width)
+def guide_of(tiny_guide: Any, width: int, *, in_config: bool = True) -> Any:
+    """A guide of a model with logits of this width, as its config says or not."""
+    model = tiny_model(width if in_config else len(tiny_guide.tokenizer))
+    if not in_config:
+        narrow, model.lm_head = model.lm_head, torch.nn.Linear(32, width, bias=False)
+        model.lm_head.weight.data[: len(narrow.weight)] = narrow.weight.data[:width]
     model.generation_config = tiny_guide.model.generation_config
     return guided.Guide(model, tiny_guide.tokenizer)
 
 
-@pytest.mark.parametrize("extra", [1, 24, 31, 100])
-def test_G6_the_tail_of_wide_logits_is_masked(tiny_guide: Any, extra: int) -> None:
-    guide = guide_of(tiny_guide, len(tiny_guide.tokenizer) + extra)
+@pytest.mark.parametrize(
+    ("extra", "in_config", "bound"),
+    [(1, True, True), (24, True, False), (31, True, True), (100, True, False), (44, False, True), (44, False, False)],
+)
+def test_G6_the_tail_of_wide_logits_is_masked(tiny_guide: Any, extra: int, in_config: bool, bound: bool) -> None:
+    guide = guide_of(tiny_guide, len(tiny_guide.tokenizer) + extra, in_config=in_config)
     with torch.no_grad():  # the tail would win every step
         guide.model.lm_head.weight[-extra:] *= 50
-    for options in ({}, {"num_beams": 3}, {"do_sample": True}):
-        names = ["json", "choice"]
-        result = generate(guide, CHATS[:2], names, **options)
-        check_all(guide, names, result)
+    for i, options in enumerate(({}, {"num_beams": 3}, {"do_sample": True}, {"prompt_lookup_num_tokens": 3})):
+        name = ("json", "choice")[i % 2]
+        (tokens,), (message,) = GuidedCall(guide, CHATS[:1], [name], bound=bound).run(**options)
+        check_answer(guide, name, tokens, message)
 
 
-def test_G6_narrow_logits_are_refused_when_the_guide_is_made(tiny_guide: Any) -> None:
-    with pytest.raises(ModelError, match="logits are 200 wide"):
-        guide_of(tiny_guide, 200)
+@pytest.mark.parametrize(("width", "in_config"), [(200, True), (280, False), (295, False)])
+def test_G6_narrow_logits_are_refused_when_the_guide_is_made(tiny_guide: Any, width: int, in_config: bool) -> None:
+    """It died in mid-run, where the grammar first wanted a token beyond it."""
+    with pytest.raises(ModelError, match=f"logits are {width} wide, the tokenizer has ids up to 295"):
+        guide_of(tiny_guide, width, in_config=in_config)
 
 
 def test_a_model_that_was_resized_after_the_guides_back(tiny_guide: Any) -> None:
@@ -52,29 +59,6 @@ def test_a_model_that_was_resized_after_the_guides_back(tiny_guide: Any) -> None
         call.kwargs["logits_processor"][0](call.inputs["input_ids"], torch.zeros(1, 40))
 
 
-@pytest.mark.parametrize("width", [280, 295])
-def test_G6_a_last_layer_narrower_than_its_config_is_refused_as_well(tiny_guide: Any, width: int) -> None:
-    """It died in mid-run, where the grammar first wanted a token beyond it."""
-    model = tiny_model(len(tiny_guide.tokenizer))
-    model.lm_head = torch.nn.Linear(32, width, bias=False)
-    with pytest.raises(ModelError, match=f"logits are {width} wide, the tokenizer has ids up to 295"):
-        guided.Guide(model, tiny_guide.tokenizer)
-
-
-@pytest.mark.parametrize("bound", [True, False])
-def test_a_last_layer_wider_than_its_config(tiny_guide: Any, bound: bool) -> None:
-    model = tiny_model(len(tiny_guide.tokenizer))
-    narrow, model.lm_head = model.lm_head, torch.nn.Linear(32, 340, bias=False)
-    with torch.no_grad():
-        model.lm_head.weight *= 50
-        model.lm_head.weight[:296] = narrow.weight
-    model.generation_config = tiny_guide.model.generation_config
-    guide = guided.Guide(model, tiny_guide.tokenizer)
-    for options in ({}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}):
-        (tokens,), (message,) = GuidedCall(guide, CHATS[:1], ["json"], bound=bound).run(**options)
-        check_answer(guide, "json", tokens, message)
-
-
 @pytest.mark.parametrize("row", [None, guided.Stops(["never"])], ids=["plain", "stops alone"])
 def test_G6_ids_past_the_tokenizer_write_no_text_in_plain_rows(tiny_guide: Any, row: Any) -> None:
     """Their logits are the model's business; the text holds nothing of them, and the message says so."""
@@ -82,18 +66,11 @@ def test_G6_ids_past_the_tokenizer_write_no_text_in_plain_rows(tiny_guide: Any, 
     guide = guide_of(tiny_guide, width + 24)
     script = [*guide.engine.tokenize("One"), width + 3, *guide.engine.tokenize(" two"), width + 23, width + 3]
     script += guide.tokens.end_ids[:1]
-    inputs = checked_inputs(guide.context, ["hi"], [row])
-    out = torch.tensor([[*inputs.prompt_ids[0], *script]])
-    (message,) = read_messages(guide.context, out, inputs, [row])
-    with write(guide, "hi", script):
-        (ours,) = guide.generate(["hi"], [row], sampling=guided.Sampling(temperature=0), max_tokens=len(script))
-        stream = guide.stream("hi", guided.Stops(["never"]), temperature=0, max_tokens=len(script))
-        texts = [event.text for event in stream]  # type: ignore[union-attr]
-    for found in (message, ours, stream.message):
+    *messages, events = read_everywhere(guide, script, row)
+    for found in messages:
         assert (found.content, found.finish_reason, found.token_ids) == ("One two", "stop", tuple(script))
         assert found.notes == (
             f"ids {width + 3}, {width + 23} lie past the tokenizer, which ends at {width - 1}: no text",
         )
-    assert "".join(texts) == "One two"
-    (clean,) = read_messages(guide.context, out[:, : inputs.prompt_len + 2], inputs, [row])
-    assert clean.notes == ()
+    assert "".join(event.text for event in events[:-1]) == "One two"
+    assert [message.notes for message in read_everywhere(guide, script[:1], row)[:3]] == [()] * 3

@@ -5,43 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
 from tests.judges.generation import CHATS, GuidedCall, check_answer, greedy
 
 MODE = ("inputs_embeds", "right", "with or without input_ids next to them; begins are bound by guide.batch")
 
 
+@pytest.mark.parametrize("bound", [True, False])
 @pytest.mark.parametrize("with_ids", [False, True])
 @pytest.mark.parametrize("options", [{}, {"num_beams": 3}, {"do_sample": True, "num_return_sequences": 2}], ids=str)
-def test_embeddings_give_what_ids_give(tiny_guide: Any, with_ids: bool, options: dict[str, Any]) -> None:
-    names = ["json", "choice"]
-    call = GuidedCall(tiny_guide, CHATS[:2], names)
+def test_embeddings_give_what_ids_give(tiny_guide: Any, with_ids: bool, options: dict[str, Any], bound: bool) -> None:
+    """Embeddings, then ids, then embeddings again, with the same kwargs; an earlier output can still be read."""
+    names = ["json", "choice"] if bound else ["json"]
+    call = GuidedCall(tiny_guide, CHATS[: len(names)], names, bound=bound)
     inputs = call.inputs
     embeds = tiny_guide.model.get_input_embeddings()(inputs["input_ids"])
-    shown: dict[str, torch.Tensor] = {"inputs_embeds": embeds, "attention_mask": inputs["attention_mask"]}
+    shown = {"inputs_embeds": embeds, "attention_mask": inputs["attention_mask"]}
     if with_ids:
         shown["input_ids"] = inputs["input_ids"]
-    options = {"do_sample": False} | options
-    for _ in range(2):  # the same objects again
-        out = tiny_guide.model.generate(**shown, max_new_tokens=40, **options, **call.kwargs)
+    options = {"do_sample": False, "max_new_tokens": 40} | options
+    whole = call.generate(**options)
+    for given in (shown, dict(inputs), shown):
+        out = tiny_guide.model.generate(**given, **options, **call.kwargs)
         messages = call.read(out)
-        skip = inputs.prompt_len if with_ids else 0
+        skip = inputs.prompt_len if "input_ids" in given else 0
         for r, message in enumerate(messages):
-            name = names[r // (len(messages) // 2)]
-            check_answer(tiny_guide, name, out[r, skip:].tolist(), message)
-            if options == {"do_sample": False}:
-                assert list(message.token_ids) == greedy(tiny_guide, inputs.prompt_ids[r], call.plans[r])
-
-
-@pytest.mark.parametrize("bound", [True, False])
-def test_embeddings_and_then_ids_with_the_same_kwargs(tiny_guide: Any, bound: bool) -> None:
-    call = GuidedCall(tiny_guide, CHATS[:1], ["json"], bound=bound)
-    expected = greedy(tiny_guide, call.inputs.prompt_ids[0], call.plans[0])
-    embeds = tiny_guide.model.get_input_embeddings()(call.inputs["input_ids"])
-    whole = call.generate()
-    for shown in ({"inputs_embeds": embeds}, dict(call.inputs), {"inputs_embeds": embeds}):
-        out = tiny_guide.model.generate(**shown, max_new_tokens=40, do_sample=False, **call.kwargs)
-        for output in (out, whole):  # an earlier output can still be read
-            (message,) = call.read(output)
-            assert list(message.token_ids) == expected
+            check_answer(tiny_guide, names[r * len(names) // len(messages)], out[r, skip:].tolist(), message)
+        if len(options) == 2:
+            for found in (messages, call.read(whole)):
+                greedy_ids = [greedy(tiny_guide, *row) for row in zip(inputs.prompt_ids, call.plans, strict=True)]
+                assert [list(message.token_ids) for message in found] == greedy_ids

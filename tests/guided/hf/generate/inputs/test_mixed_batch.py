@@ -7,20 +7,22 @@ from typing import Any
 import pytest
 import torch
 
+from grammars.plan.plan import Stops
 from tests.judges.generation import CHATS, GuidedCall, with_spy
 
 MODE = ("batch of plans and plain rows", "right", "plain rows are bit-identical to a batch without guidance")
 MODES = [("left padding", "right", "padding is not part of a row's history; rows are those of unpadded prompts")]
 
-MIXES = [
+MIXES: list[list[Any]] = [
     ["json", None, "choice", None],
     [None, "regex", None, "json"],
     [None, None, None, "choice"],
+    [Stops(("never written",)), None, Stops(("never written",)), None],
 ]
 SAMPLE = {"do_sample": True, "top_k": 0, "temperature": 1.3}
 
 
-def run(guide: Any, names: list[str | None], **options: Any) -> tuple[torch.Tensor, list[torch.Tensor], Any]:
+def run(guide: Any, names: list[Any], **options: Any) -> tuple[torch.Tensor, list[torch.Tensor], Any]:
     call = GuidedCall(guide, CHATS, names)
     call.kwargs, spy = with_spy(call.kwargs)
     torch.manual_seed(3)
@@ -30,13 +32,13 @@ def run(guide: Any, names: list[str | None], **options: Any) -> tuple[torch.Tens
 
 @pytest.mark.parametrize("names", MIXES, ids=str)
 @pytest.mark.parametrize("options", [{"do_sample": False}, SAMPLE], ids=["greedy", "sampled"])
-def test_G2_plain_rows_are_bit_identical(tiny_guide: Any, names: list[str | None], options: dict[str, Any]) -> None:
+def test_G2_plain_rows_are_bit_identical(tiny_guide: Any, names: list[Any], options: dict[str, Any]) -> None:
     """The law `free`: logits and ids of a plain row are those of a call that knows nothing of us."""
     judge, seen_judge, _ = run(tiny_guide, [None] * 4, **options)
     ours, seen, _ = run(tiny_guide, names, **options)
     steps = min(len(seen), len(seen_judge))
     for r, name in enumerate(names):
-        if name is None:
+        if name is None or isinstance(name, Stops):
             assert torch.equal(ours[r, :steps], judge[r, :steps])
             assert all(torch.equal(a[r], b[r]) for a, b in zip(seen, seen_judge, strict=False))
 

@@ -9,7 +9,7 @@ import torch
 from transformers import DynamicCache
 
 from special_tokens.errors import PlanError
-from tests.judges.generation import CHATS, GuidedCall, check_greedy, generate, greedy
+from tests.judges.generation import CHATS, GuidedCall, check_greedy, generate
 
 MODE = ("static cache", "right", "processors run outside the compiled forward")
 MODES = [
@@ -41,34 +41,17 @@ def test_every_cache_gives_the_tokens_of_greedy_search(tiny_guide: Any, options:
             assert message.guidance.masks == message.guidance.commits == len(message.token_ids)
 
 
-@pytest.mark.parametrize("shown", ["full ids", "new ids"])
-def test_a_prefix_that_is_cached(tiny_guide: Any, shown: str) -> None:
-    call = GuidedCall(tiny_guide, CHATS[:1], [tiny_guide.plan(response_format={"type": "boolean"})])
-    ids, size = call.inputs["input_ids"], call.inputs.prompt_len - 7
-    cache = DynamicCache(config=tiny_guide.model.config)
-    with torch.no_grad():
-        tiny_guide.model(ids[:, :size], past_key_values=cache)
-    given = ids if shown == "full ids" else ids[:, size:]
-    out = call.generate(input_ids=given, past_key_values=cache, max_new_tokens=20)
-    expected = greedy(tiny_guide, call.inputs.prompt_ids[0], call.plans[0], 20)
-    assert out[0, given.shape[1] :].tolist() == expected
-    (message,) = call.read(out)
-    assert message.parsed in (True, False)
-    assert message.token_ids == tuple(expected)
-    assert message.guidance.masks == len(expected)
-
-
 @pytest.mark.parametrize("size", [1, 6, -1])
 @pytest.mark.parametrize("expand", [1, 2])
-def test_new_ids_alone_in_a_batch_and_then_all_ids(tiny_guide: Any, size: int, expand: int) -> None:
+def test_a_prefix_that_is_cached_and_then_none(tiny_guide: Any, size: int, expand: int) -> None:
     """The messages of what came out as it came out, for all outputs of the same kwargs."""
     call = GuidedCall(tiny_guide, CHATS[:2], ["json", "choice"])
     options = {"do_sample": True, "top_k": 1, "num_return_sequences": expand}
     whole = call.generate(**options)
-    expected = [(m.content, m.token_ids) for m in call.read(whole)]
+    expected = [(m.content, m.token_ids, m.guidance.masks) for m in call.read(whole)]
     assert [m.finish_reason for m in call.read(whole)] == ["stop"] * 2 * expand
     ids, mask = call.inputs["input_ids"], call.inputs["attention_mask"]
-    for _ in range(2):
+    for given in (ids, ids[:, size:]):
         cache = DynamicCache(config=tiny_guide.model.config)
         with torch.no_grad():
             tiny_guide.model(
@@ -76,10 +59,10 @@ def test_new_ids_alone_in_a_batch_and_then_all_ids(tiny_guide: Any, size: int, e
                 position_ids=(mask.cumsum(-1) - 1).clamp(min=0)[:, :size].repeat_interleave(expand, 0),
                 past_key_values=cache,
             )  # fmt: skip
-        out = call.generate(input_ids=ids[:, size:], past_key_values=cache, **options)
-        assert out.shape[1] < whole.shape[1]
+        out = call.generate(input_ids=given, past_key_values=cache, **options)
+        assert whole.shape[1] - out.shape[1] == ids.shape[1] - given.shape[1]
         for output in (out, whole, out):
-            assert [(m.content, m.token_ids) for m in call.read(output)] == expected
+            assert [(m.content, m.token_ids, m.guidance.masks) for m in call.read(output)] == expected
     if size > 0:  # the last token of all prompts is the same
         with pytest.raises(PlanError, match="row 0 does not begin with the prompt"):
             call.read(out.flip(0))

@@ -128,17 +128,17 @@ def test_a_pad_token_that_a_row_names_as_its_stop_is_read(tiny_guide: Any) -> No
         assert (first.finish_reason, first.usage.completion_tokens) == ("stop", 1)
 
 
-def test_a_token_against_the_mask_is_no_pad_token_of_the_call(tiny_guide: Any) -> None:
-    """The row that failed is filled with the pad token after the token that was refused."""
+@pytest.mark.parametrize(("text", "at"), [("!", 3), ("<|endoftext|>", 0)])
+def test_a_token_against_the_mask_is_no_padding(tiny_guide: Any, text: str, at: int) -> None:
+    """The row that failed is filled with the call's pad token; nothing ends a row before its first token."""
     call = GuidedCall(tiny_guide, CHATS[:2], ["json", "json"])
-    call.kwargs["logits_processor"].append(
-        _prefer_in_first(tiny_guide.engine.tokenize("!")[0], call.inputs.prompt_len + 3)
-    )
-    pad = tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")
-    tokens, (first, second) = call.run(max_new_tokens=30, pad_token_id=pad)
+    token = tiny_guide.tokenizer.convert_tokens_to_ids(text)
+    call.kwargs["logits_processor"].append(_prefer_in_first(token, call.inputs.prompt_len + at))
+    pads = {"pad_token_id": tiny_guide.tokenizer.convert_tokens_to_ids("<|im_start|>")} if at else {}
+    tokens, (first, second) = call.run(max_new_tokens=30, **pads)
     assert isinstance(first.error, TokenRefused)
     assert "does not allow" in str(first.error)
-    assert (first.finish_reason, first.token_ids) == ("error", tuple(tokens[0][:3]))
+    assert (first.finish_reason, first.token_ids) == ("error", tuple(tokens[0][:at]))
     check_answer(tiny_guide, "json", tokens[1], second)
 
 
@@ -178,15 +178,6 @@ def test_beams_cut_by_others(tiny_guide: Any, options: dict[str, Any]) -> None:
         assert message.error is None
         assert message.finish_reason == "length"
         assert '"n"' in (message.content or "")[-5:]  # its last token may hold more than the stop
-
-
-def test_the_first_token_against_the_mask_is_no_padding(tiny_guide: Any) -> None:
-    """Nothing ends a row before its first token: the pad token was chosen there."""
-    call = GuidedCall(tiny_guide, CHATS[:2], ["json", "regex"])
-    call.kwargs["logits_processor"].append(_prefer_in_first(tiny_guide.context.pad_id))
-    (_, tokens), (first, second) = call.run(max_new_tokens=30)
-    assert first.finish_reason == "error"
-    check_answer(tiny_guide, "regex", tokens, second)
 
 
 def test_ordinary_text_in_a_configs_ends_is_told_before_the_first_token(

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.judges.generation import CHATS, GuidedCall, check_answer
+from tests.made_up.models import poisoned
 
 MODE = ("an interrupted generate, then the same objects", "right", "nothing of the first call is left")
 
@@ -63,11 +64,7 @@ def test_a_failure_at_the_first_step_is_not_kept(tiny_guide: Any, others: bool) 
     if others:
         call.kwargs |= {key: call.kwargs[key][:] for key in ("logits_processor", "stopping_criteria")}
 
-    def poison(module: Any, args: Any, output: Any) -> Any:
-        output.logits[:] = float("nan")
-        return output
-
-    with tiny_guide.model.register_forward_hook(poison), pytest.raises(RuntimeError, match="probability tensor"):
+    with poisoned(tiny_guide.model), pytest.raises(RuntimeError, match="probability tensor"):
         call.generate(max_new_tokens=20, do_sample=True)
     (tokens, _), (message, _) = call.run()
     check_answer(tiny_guide, "json", tokens, message)

@@ -115,19 +115,18 @@ def test_threads_with_other_prompts_share_kwargs_without_inputs(tiny_guide: Any,
     shared = generate_kwargs(tiny_guide.context, None, plan)
     prompts = [checked_inputs(tiny_guide.context, [chat])["input_ids"] for chat in CHATS[:4]]
 
-    def answer(ids: torch.Tensor, kwargs: dict[str, Any]) -> torch.Tensor:
-        out: torch.Tensor = tiny_guide.model.generate(
-            ids, attention_mask=torch.ones_like(ids), max_new_tokens=40, do_sample=False, **options, **kwargs
-        )
-        return out
+    def two_turns(prompt: torch.Tensor, kwargs: dict[str, Any] | None = shared) -> list[list[int]]:
+        ids, found = prompt, []
+        for _ in range(2):
+            how = kwargs or generate_kwargs(tiny_guide.context, None, plan)
+            out = tiny_guide.model.generate(
+                ids, attention_mask=torch.ones_like(ids), max_new_tokens=40, do_sample=False, **options, **how
+            )
+            found += out.tolist()
+            ids = torch.cat([out[:1], prompt], dim=-1)
+        return found
 
-    def two_turns(ids: torch.Tensor, *, is_shared: bool = True) -> list[list[int]]:
-        first = answer(ids, shared if is_shared else generate_kwargs(tiny_guide.context, None, plan))
-        again = torch.cat([first[:1], ids], dim=-1)
-        second = answer(again, shared if is_shared else generate_kwargs(tiny_guide.context, None, plan))
-        return [*first.tolist(), *second.tolist()]
-
-    expected = [two_turns(ids, is_shared=False) for ids in prompts]
+    expected = [two_turns(ids, None) for ids in prompts]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(two_turns, prompts)) == expected
     assert two_turns(prompts[0]) == expected[0]

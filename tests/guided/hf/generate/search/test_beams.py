@@ -8,20 +8,24 @@ import pytest
 import torch
 
 from grammars.values.constraints import Choice
-from guided.hf.generate.inputs import checked_inputs
-from tests.judges.generation import CHATS, CHOICES, FORMATS, GuidedCall, check_answer, generate, judge_kwargs, replay
+from tests.judges.generation import CHATS, CHOICES, GuidedCall, check_answer, generate, judge_kwargs, replay
 
 MODE = ("beam search", "right", "beams are found again by their tokens; a search wider than the language ends early")
 MODES = [("beam sampling", "right", "as beam search; candidates are drawn among the legal tokens")]
 
 
-def both(guide: Any, chats: list[str], names: list[str | None], **options: Any) -> tuple[Any, Any]:
+def both(guide: Any, chats: list[str], names: list[str | None], seed: int = 0, **options: Any) -> tuple[Any, Any]:
     """(ours with messages, the judge's output) for one beam search."""
-    options = {"output_scores": True, "return_dict_in_generate": True} | options
-    inputs, plans, out, messages = generate(guide, chats, names, **options)
-    options = {"max_new_tokens": 40, "do_sample": False} | options
-    judge = guide.model.generate(**inputs, **options, **judge_kwargs(guide, inputs, plans))
-    return (inputs, plans, out, messages), judge
+    options = {
+        "max_new_tokens": 40,
+        "do_sample": False,
+        "output_scores": True,
+        "return_dict_in_generate": True,
+    } | options
+    torch.manual_seed(seed)
+    result = inputs, plans, *_ = generate(guide, chats, names, **options)
+    torch.manual_seed(seed)
+    return result, guide.model.generate(**inputs, **options, **judge_kwargs(guide, inputs, plans))
 
 
 def finished(guide: Any, plan: Any, tokens: list[int]) -> tuple[int, ...] | None:
@@ -33,47 +37,33 @@ def finished(guide: Any, plan: Any, tokens: list[int]) -> tuple[int, ...] | None
     return tuple(tokens[: state.num_tokens]) if state.is_stopped else None
 
 
-@pytest.mark.parametrize("num_beams", [2, 3, 5])
-@pytest.mark.parametrize("name", FORMATS)
-def test_beams_are_those_of_a_search_that_forgets_everything(tiny_guide: Any, name: str, num_beams: int) -> None:
-    for chat in CHATS[:2]:
-        (inputs, plans, out, messages), judge = both(tiny_guide, [chat], [name], num_beams=num_beams)
-        ours = out.sequences[0, inputs.prompt_len :].tolist()
-        theirs = judge.sequences[0, inputs.prompt_len :].tolist()
-        assert finished(tiny_guide, plans[0], ours) == finished(tiny_guide, plans[0], theirs) is not None
-        assert torch.allclose(out.sequences_scores, judge.sequences_scores, atol=1e-4)
-        check_answer(tiny_guide, name, ours, messages[0])
+SEARCHES: list[dict[str, Any]] = [
+    {"num_beams": 2},
+    {"num_beams": 3},
+    {"num_beams": 5},
+    *(
+        {"num_beams": 4, "num_return_sequences": 4, "early_stopping": early_stopping, "length_penalty": length_penalty}
+        for early_stopping in (True, False, "never")
+        for length_penalty in (-1.0, 0.0, 2.0)
+    ),
+    *({"num_beams": 3, "do_sample": True, "top_k": 0, "temperature": 1.5, "seed": seed} for seed in range(4)),
+]
 
 
-@pytest.mark.parametrize("early_stopping", [True, False, "never"])
-@pytest.mark.parametrize("length_penalty", [-1.0, 0.0, 2.0])
-def test_all_returned_beams_are_legal_and_ordered(tiny_guide: Any, early_stopping: Any, length_penalty: float) -> None:
-    options = {"num_beams": 4, "num_return_sequences": 4, "early_stopping": early_stopping}
-    (inputs, plans, out, messages), judge = both(
-        tiny_guide, CHATS[:2], ["json", "json"], length_penalty=length_penalty, **options
-    )
-    ours = out.sequences[:, inputs.prompt_len :].tolist()
-    theirs = judge.sequences[:, inputs.prompt_len :].tolist()
-    assert [finished(tiny_guide, plans[0], row) for row in ours] == [
-        finished(tiny_guide, plans[0], row) for row in theirs
-    ]
-    for r, message in enumerate(messages):
-        check_answer(tiny_guide, "json", ours[r], message)
-
-
-def test_a_mixed_batch_of_beams(tiny_guide: Any) -> None:
+@pytest.mark.parametrize("options", SEARCHES, ids=str)
+def test_beams_are_those_of_a_search_that_forgets_everything(tiny_guide: Any, options: dict[str, Any]) -> None:
+    """All that are returned, in their order, and those of a plain row in the same batch."""
     names = ["json", None, "choice", "regex"]
-    (inputs, _plans, out, messages), _ = both(tiny_guide, CHATS, names, num_beams=3)
-    plain = tiny_guide.model.generate(
-        **checked_inputs(tiny_guide.context, CHATS), max_new_tokens=40, do_sample=False, num_beams=3
-    )
-    for r, name in enumerate(names):
-        row = out.sequences[r, inputs.prompt_len :].tolist()
+    (inputs, plans, out, messages), judge = both(tiny_guide, CHATS, names, **options)
+    ours, theirs = (found.sequences[:, inputs.prompt_len :].tolist() for found in (out, judge))
+    for r, (row, other, message) in enumerate(zip(ours, theirs, messages, strict=True)):
+        name, plan = names[4 * r // len(ours)], plans[4 * r // len(ours)]
         if name is None:
-            size = len(messages[r].token_ids)
-            assert row[:size] == plain[r, inputs.prompt_len :].tolist()[:size]
+            assert row[: len(message.token_ids)] == other[: len(message.token_ids)]
         else:
-            check_answer(tiny_guide, name, row, messages[r])
+            assert finished(tiny_guide, plan, row) == finished(tiny_guide, plan, other)
+            check_answer(tiny_guide, name, row, message)
+    assert torch.allclose(out.sequences_scores, judge.sequences_scores, atol=1e-4)
 
 
 def test_more_beams_than_sentences(tiny_guide: Any) -> None:
@@ -140,20 +130,6 @@ def test_what_a_sampled_search_has_left_over_is_no_whole_answer(tiny_guide: Any,
     for message in messages:
         assert message.ok == (message.finish_reason == "stop")
         assert not message.ok or message.content in CHOICES
-
-
-@pytest.mark.parametrize("name", ["json", "regex"])
-@pytest.mark.parametrize("seed", range(4))
-def test_sampled_beams_are_those_of_a_search_that_forgets_everything(tiny_guide: Any, name: str, seed: int) -> None:
-    options = {"num_beams": 3, "do_sample": True, "top_k": 0, "temperature": 1.5, "max_new_tokens": 30}
-    torch.manual_seed(seed)
-    inputs, plans, out, messages = generate(tiny_guide, CHATS[:2], [name, name], **options)
-    torch.manual_seed(seed)
-    judge = tiny_guide.model.generate(**inputs, **options, **judge_kwargs(tiny_guide, inputs, plans))
-    for r, message in enumerate(messages):
-        row, other = out[r, inputs.prompt_len :].tolist(), judge[r, inputs.prompt_len :].tolist()
-        assert finished(tiny_guide, plans[r], row) == finished(tiny_guide, plans[r], other)
-        check_answer(tiny_guide, name, row, message)
 
 
 def test_one_legal_token_and_many_beams(tiny_guide: Any) -> None:

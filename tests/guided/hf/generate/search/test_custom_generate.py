@@ -13,7 +13,8 @@ MODE = ("custom_generate callables", "right", "with our stopping criterion or wi
 
 
 def simple_loop(model: Any, input_ids: Any, logits_processor: Any, stopping_criteria: Any, generation_config: Any,
-                with_criteria: bool = True, buffered: bool = False, **model_kwargs: Any) -> torch.Tensor:  # fmt: skip
+                with_criteria: bool = True, buffered: bool = False, dtype: torch.dtype = torch.float32,
+                **model_kwargs: Any) -> torch.Tensor:  # fmt: skip
     """A loop without cache, in the way of a tutorial; ``buffered`` keeps the history in one buffer."""
     mask = model_kwargs.get("attention_mask")
     mask = torch.ones_like(input_ids) if mask is None else mask
@@ -24,8 +25,10 @@ def simple_loop(model: Any, input_ids: Any, logits_processor: Any, stopping_crit
     while input_ids.shape[1] < size and bool(unfinished.any()):
         positions = (mask.cumsum(-1) - 1).clamp(min=0)
         logits = model(input_ids, attention_mask=mask, position_ids=positions, use_cache=False).logits[:, -1]
-        tokens = logits_processor(input_ids, logits.float()).argmax(-1)
-        tokens = torch.where(unfinished, tokens, generation_config._pad_token_tensor)
+        scores = logits_processor(input_ids, logits.to(dtype))
+        assert scores.dtype is dtype
+        assert bool((scores > float("-inf")).any(-1).all())
+        tokens = torch.where(unfinished, scores.argmax(-1), generation_config._pad_token_tensor)
         buffer[:, input_ids.shape[1]] = tokens
         mask = torch.cat([mask, torch.ones_like(mask[:, :1])], dim=-1)
         input_ids = buffer[:, : mask.shape[1]] if buffered else torch.cat([input_ids, tokens[:, None]], dim=-1)
@@ -47,17 +50,5 @@ def test_a_loop_of_a_tutorial(tiny_guide: Any, with_criteria: bool, buffered: bo
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_a_loop_that_keeps_the_models_dtype(tiny_guide: Any, dtype: torch.dtype) -> None:
     """``generate`` gives processors float32; other loops may not."""
-
-    def loop(model: Any, input_ids: Any, logits_processor: Any, stopping_criteria: Any, generation_config: Any,
-             **model_kwargs: Any) -> torch.Tensor:  # fmt: skip
-        while input_ids.shape[1] < generation_config.max_length:
-            scores = logits_processor(input_ids, model(input_ids).logits[:, -1].to(dtype))
-            assert scores.dtype is dtype
-            assert bool((scores > float("-inf")).any(-1).all())
-            input_ids = torch.cat([input_ids, scores.argmax(-1)[:, None]], dim=-1)
-            if bool(stopping_criteria(input_ids, None).all()):
-                break
-        return input_ids
-
-    for name in ("json", "choice"):
-        check_all(tiny_guide, [name], generate(tiny_guide, CHATS[:1], [name], custom_generate=loop))
+    names = ["json", "choice"]
+    check_all(tiny_guide, names, generate(tiny_guide, CHATS[:2], names, custom_generate=simple_loop, dtype=dtype))
