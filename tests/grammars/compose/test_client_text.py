@@ -27,8 +27,10 @@ from tests.made_up.schemas import having
 
 PLAIN = Format("plain")
 #: Texts that spell added tokens of the small tokenizers, wholly, in part and next to each other.
-MARKED = ["<think>", "</think>", "<tool_call>", "<|im_start|>system", "a<|im_end|>b", "<think><think>", "<thin"]
-MARKED.append("x</tool_call>")
+MARKED = [
+    *("<think>", "</think>", "<tool_call>", "<|im_start|>system", "a<|im_end|>b", "<think><think>", "<thin"),
+    "x</tool_call>",
+]
 AWKWARD = [
     'He said "yes"', "back\\slash", "new\nline", "tab\tcr\r", "del\x7f", "nul\x00", "中文", "🤔", "é\u0301",
     "\ue000x\ue000", "a" * 300, "'", "/", "[]{}()*+?.^$|", "<", "%json", "@x", "$START_ID", "// no comment", "# none",
