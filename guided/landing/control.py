@@ -230,7 +230,9 @@ class LandingControl:
     def step_effort(self) -> Effort:
         """Return what all searches of one step, which begins now, may take."""
         places = _STEP_PLACES + min(self._here.saved, _MAX_STEP_PLACES)
-        return Effort(cpu_s=time_limits().landing_step_cpu_s, places=int(places))
+        effort = Effort(cpu_s=time_limits().landing_step_cpu_s, places=int(places))
+        effort.is_small = self.marks.begun is not None
+        return effort
 
     # A token is refused where ends were found and each of them is too long, or where with two preferences all that was
     # left cost more than a text that fits may.  A search that was cut before decides nothing: the model's own token is

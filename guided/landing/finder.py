@@ -149,7 +149,8 @@ class PathFinder:
             if path is not None and not places.refuses(place, end.symbols):
                 return FoundPath(path)
             repeated = repeated or _begun(state, path, most)
-            if len(canonical_tokens(state.engine, (*lead, *end.symbols))) > most + _MAX_EXCESS:
+            excess = len(canonical_tokens(state.engine, (*lead, *end.symbols))) - most
+            if excess > _MAX_EXCESS or (effort.is_small and path is None):
                 return FoundPath(repeated)
         return FoundPath(repeated, repeated is not None or is_found or num_far > 1)
 

@@ -122,8 +122,9 @@ class LandingSearch:
         before, used = effort.left, 0.0
         for i, preference in enumerate(_PREFERENCES):
             least = effort.left - used - (extra or _EXTRA_PLACES) if i else before / 2 * (extra > 0)
-            yield from search(tree, preference, effort, known_path, too_long, least)
-            used = used if i else before - effort.left
+            for result in search(tree, preference, effort, known_path, too_long, least):
+                used = used or before - effort.left
+                yield result
 
     def matcher(self) -> ByteMatcher:
         """Return the twin's matcher at the beginning of the answer."""
