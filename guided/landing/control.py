@@ -230,9 +230,7 @@ class LandingControl:
     def step_effort(self) -> Effort:
         """Return what all searches of one step, which begins now, may take."""
         places = _STEP_PLACES + min(self._here.saved, _MAX_STEP_PLACES)
-        effort = Effort(cpu_s=time_limits().landing_step_cpu_s, places=int(places))
-        effort.is_small = self.marks.begun is not None
-        return effort
+        return Effort(cpu_s=time_limits().landing_step_cpu_s, places=int(places))
 
     # A token is refused where ends were found and each of them is too long, or where with two preferences all that was
     # left cost more than a text that fits may.  A search that was cut before decides nothing: the model's own token is
@@ -265,6 +263,8 @@ class LandingControl:
         place = places.advance(cursor.place, symbols)
         region, most = places.region(place), self.max_tokens - state.num_tokens - 1
         most -= self._reserved(region)
+        begun = self.marks.begun if region is RegionName.REASONING else self.marks.answer_begun
+        effort.is_small = effort.is_small or begun is not None
         num_matched = state.regions.matched(place.position) if region is RegionName.CONTENT else 0
         is_call = num_matched >= (_OPENING_SYMBOLS if most > 0 else 1) and is_free(state)
         leads = state.regions.rests_of_exits(place.position, _MAX_LEADS) if is_call else [()]

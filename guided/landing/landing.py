@@ -36,7 +36,7 @@ _PREFERENCES = (
     Preference(dict.fromkeys(b"0123456789-", 2.0) | dict.fromkeys(b"tfn", 1.0), by_tokens=True),
     Preference(dict.fromkeys(b'0123456789-"', 2.0), heeds_extra=False),
 )
-#: Places of each other search, in addition to those of the first one: near the budget, and for the shortest end.
+#: Places of each other search, in addition to those of the first end: near the budget, and for the shortest end.
 _EXTRA_PLACES, _PLACES_BESIDES = 20, 100
 #: The last tokens before a search, in which the end of a text may already have begun.
 _LAST_TOKENS = 32
@@ -116,8 +116,8 @@ class LandingSearch:
     ) -> Iterator[SearchResult]:
         """Yield what the searches with all preferences yield, see `search`.
 
-        The first search may take all of ``effort``, and each other one little more than that took.  With ``extra`` the
-        first one may take half of it, and each other one ``extra`` places more than that took.
+        The first search may take all of ``effort``, and each other one little more than its first end took.  With
+        ``extra`` the first one may take half of it, and each other one ``extra`` places more than its first end took.
         """
         before, used = effort.left, 0.0
         for i, preference in enumerate(_PREFERENCES):
