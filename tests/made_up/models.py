@@ -78,13 +78,19 @@ def forwards_of(model: Any) -> Iterator[list[torch.Tensor]]:
 
 @contextmanager
 def poisoned(
-    model: Any, *, since: int = 0, rows: Any = slice(None), ids: Any = slice(None), value: float = math.nan
+    model: Any,
+    *,
+    since: int = 0,
+    until: float = math.inf,
+    rows: Any = slice(None),
+    ids: Any = slice(None),
+    value: float = math.nan,
 ) -> Iterator[None]:
-    """Inside, logits are ``value`` from forward ``since`` on: of all rows and ids, or of some."""
+    """Inside, logits are ``value`` from forward ``since`` on, before ``until``: of all rows and ids, or of some."""
     forwards = count()
 
     def poison(module: Any, args: Any, output: Any) -> Any:
-        if next(forwards) >= since:
+        if since <= next(forwards) < until:
             output.logits[rows, :, ids] = value
         return output
 

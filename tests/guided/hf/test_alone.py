@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -220,7 +219,7 @@ class Injection:
     def _check(self, args: Sequence[Any]) -> None:
         if self.answer is None or not self.is_on or not self._room.is_of(self.answer, args):
             return
-        if self._room.is_late or self.answer.sequence.num_tokens >= self._at:
+        if self._room.is_late or len(self.answer.tokens) >= self._at:
             self.num_raised += 1
             raise self._error
 
@@ -402,7 +401,7 @@ def test_in_model_generate(
     fault = Injection(monkeypatch, room, error, at, number=number, is_written=room in READING)
     expand = options.get("num_beams", 1)
     if room not in READING:
-        fault.answer = SimpleNamespace(number=ROW, sequence=call.inputs.session.rows[ROW * expand])
+        fault.answer = _Watched(call.inputs.session.rows[ROW * expand])
     _, found = call.run(**options)
     assert fault.num_raised
     check_neighbours(found, judge)
@@ -410,6 +409,19 @@ def test_in_model_generate(
         check_failed(found[ROW], judge[ROW], room, error, at)
     fault.is_on = False
     assert call.run(**options)[1] == judge
+
+
+class _Watched:
+    """A row of ``generate`` as `Room.is_of` looks at it."""
+
+    number = ROW
+
+    def __init__(self, sequence: Any) -> None:
+        self.sequence = sequence
+
+    @property
+    def tokens(self) -> range:
+        return range(self.sequence.num_tokens)
 
 
 @pytest.mark.parametrize(
@@ -423,6 +435,16 @@ def test_what_is_of_the_process_passes(
     Injection(monkeypatch, room, kind("injected"))
     with pytest.raises(kind, match="injected"):
         ours(guide, room.plan, room.options)
+
+
+def test_an_error_of_the_models_forward_passes(guide: Any) -> None:
+    def broken(module: Any, args: Any, output: Any) -> Any:
+        raise RuntimeError("of the model")
+
+    with guide.model.register_forward_hook(broken):
+        for room in (SHARED[0], OURS[1], OURS[4]):
+            with pytest.raises(RuntimeError, match="of the model"):
+                ours(guide, room.plan, room.options)
 
 
 @pytest.mark.parametrize("room", [room for room in SHARED if room.kind is not StopMatcher], ids=str)

@@ -199,6 +199,8 @@ def test_a_stop_cuts_a_format_and_not_a_text(engine: Engine, include: bool) -> N
     value = read_answer(engine.tokenize("Hello!"), plan, engine)
     assert (value.ok, value.parsed) == ((True, "Hello!") if include else (False, None))
     assert value.violations == ()
+    cut = plan_of(engine, stop=stops, response_format=["Hello", "Hello!!"])  # "Hello!" is none of them
+    assert read_answer(engine.tokenize("Hello!"), cut, engine).parsed is None
 
 
 class Gathered(pydantic.BaseModel):

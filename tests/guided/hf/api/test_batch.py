@@ -132,7 +132,7 @@ def test_ids_are_read_as_the_message_that_they_are(tiny_guide: Any) -> None:
             for more in (["its own"], [])
         ],
         *[
-            (("its own", *more), guided.TokenizerError, r"no tokenizer is given; .*guided.Guide\(model, tokenizer\)")
+            (("its own", *more), guided.TokenizerError, r"tokenizer: no tokenizer .*.*guided.Guide\(model, tokenizer\)")
             for more in ([None], [])
         ],
         *[

@@ -132,7 +132,7 @@ def of_architecture(name: str, guide: Any) -> Any:
     return ARCHITECTURES[name](**sizes | ({"n_positions": 4096} if name == "gpt2" else {}))
 
 
-@pytest.mark.parametrize("seed", seeds(12, default=1))
+@pytest.mark.parametrize("seed", seeds(4, default=1))
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_logits_with_reuse_are_those_of_a_fresh_forward(
     tiny_guide: Any, seen: SeenForwards, name: str, seed: int

@@ -73,5 +73,5 @@ def test_choice_probabilities_of_logits_that_are_no_numbers_are_an_error(
     tiny_guide: Any, value: float, forward: int
 ) -> None:
     refused = pytest.raises(GuidanceError, match="choice 'true': the model's logits are not numbers")
-    with poisoned(tiny_guide.model, since=forward, value=value), refused:
+    with poisoned(tiny_guide.model, since=forward, until=forward + 1, value=value), refused:
         tiny_guide.choice_probabilities("which?", ["true", "false"], describe=False)

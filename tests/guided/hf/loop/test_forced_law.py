@@ -139,6 +139,8 @@ def test_forced_runs_neighbours_and_rows_that_leave_change_nothing(
     for r in range(len(chats)):
         same(together[r], judge[r])
         assert together[r].usage.forwards <= judge[r].usage.forwards
+        row = {"sampling": samplings[r], "max_tokens": options["max_tokens"]}
+        same(together[r], *tiny_guide.generate([chats[r]], [plans[r]], **row))  # the row alone
 
 
 def test_a_forced_run_is_one_event(tiny_guide: Any) -> None:

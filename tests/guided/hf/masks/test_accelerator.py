@@ -196,6 +196,14 @@ def test_counters_after_an_interrupted_call(
     assert [m.guidance for m in call.read(out)] == [m.guidance for m in judged]
 
 
+def test_our_own_loop_on_the_device(tiny_guide: Any, fake: FakeDevice) -> None:
+    plans = [plan_of(tiny_guide, name) for name in ("json", "choice")]
+    messages = tiny_guide.generate(CHATS[:2], plans, temperature=0, max_tokens=30)
+    for name, message in zip(("json", "choice"), messages, strict=True):
+        check_answer(tiny_guide, name, list(message.token_ids), message)
+        assert message.guidance.overridden > 0
+
+
 def test_generate_lands_on_a_device_without_float64(tiny_guide: Any, fake: FakeDevice) -> None:
     """As Apple's are."""
     fake.has_float64 = False

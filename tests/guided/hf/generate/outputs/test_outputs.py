@@ -158,3 +158,13 @@ def test_the_text_streamer_gives_the_text(tiny_guide: Any) -> None:
     streamer = TextIteratorStreamer(tiny_guide.tokenizer, skip_prompt=True, skip_special_tokens=True)
     *_, messages = generate(tiny_guide, CHATS[:1], ["json"], streamer=streamer)
     assert "".join(streamer) == messages[0].content
+
+
+def test_a_streamer_that_raises_cancels_and_leaves_the_objects_usable(tiny_guide: Any) -> None:
+    call = GuidedCall(tiny_guide, CHATS[:1], ["json"])
+    expected = call.generate()
+    for at in (1, 3):
+        streamer = Mock(**{"put.side_effect": [None] * at + [KeyboardInterrupt]})
+        with pytest.raises(KeyboardInterrupt):
+            call.generate(streamer=streamer)
+        assert torch.equal(call.generate(), expected)
