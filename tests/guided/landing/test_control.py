@@ -39,8 +39,8 @@ from guided.state.entry import FRESH
 from special_tokens.errors import RequestError
 from tests.cases import slow_where
 from tests.conftest import ROOT
-from tests.guided.landing.test_landing import HOSTILE, made
-from tests.judges.plans import FORMAT, drawn, plan_of
+from tests.guided.landing.test_landing import HOSTILE, TAGS, TREE, made
+from tests.judges.plans import FORMAT, PLAIN, drawn, plan_of
 
 #: Kinds that the default run tries; the others differ by the syntax of calls or the level of effort alone.
 FEW = ("json", "recursive json", "regex", "choice", "lark", "gbnf", "structural tag", "text in a tag", "native low",
@@ -207,15 +207,29 @@ def test_an_answer_depends_neither_on_others_before_it_nor_on_the_process(
     assert json.loads(done.stdout) == {kind: answers[::-1] for kind, answers in others_first.items()}
 
 
-def test_far_from_the_budget_nothing_is_looked_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = made(engine, "recursive json")
-    row = row_of(plan, engine, 5_000)
+#: Responses in which no choice is made late in what recurs, and texts of theirs.
+COUNTED: list[tuple[Any, str]] = [
+    (JsonSchema(TREE), '{"v": 1, "kids": [{"v": 22, "kids": ['),
+    ({"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}}, '{"next": {"next": '),
+    ({"anyOf": [{"type": "object"}, {"type": "array"}]}, '[[{"a": [1'),
+    ({"type": "string", "pattern": "^[a-z]{3}-[0-9]+$"}, '"abc-12'),
+    (guided.Regex("(yes|no)"), "y"),
+    (guided.StructuralTag(TAGS), '<a>{"name": "'),
+]
+
+
+@pytest.mark.parametrize(("response", "text"), COUNTED)
+def test_far_from_the_budget_nothing_is_looked_up(
+    engine: Engine, response: Any, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = row_of(plan_of(engine, PLAIN, response_format=response), engine, 50_000)
     assert row.landing is not None
     assert row.landing.step_effort().left <= 600  # what all searches of one step may take
     monkeypatch.setattr(type(row.landing), "_looked_up", lambda *_: pytest.fail("looked up"))
-    for token in engine.tokenize('{"v": 1, "kids": [{"v": 22, "kids": ['):
+    for token in engine.tokenize(text):
         assert not row.is_landing()
         row.extend([token])
+    assert row.error is None
 
 
 @pytest.mark.parametrize("kind", ["json", "calls: tags", "lark"])
@@ -352,6 +366,24 @@ def test_where_landing_began_is_forgotten_with_the_tokens_from_there_on(engine: 
     assert (control.marks.begun, control.marks.answer_begun) == (begun, None)
     row.sync([])
     assert (control.marks.begun, control.marks.answer_begun) == (None, None)
+
+
+def test_far_from_the_budget_a_torn_character_needs_no_search(engine: Engine) -> None:
+    """Its rest is written before the way; the judge of that are the masks."""
+    row = row_of(plan_of(engine, response_format=guided.Lark('start: "<" /[^!]*/ "!"')), engine, 600)
+    tokens = {engine.token_bytes(i): i for i in range(engine.vocab_size)}
+    for byte in "<a€ह😀".encode():
+        assert row.is_landing()
+        assert row.lands(tokens[bytes((byte,))], Effort(cpu_s=1.0, places=0)), row.state.tokens
+        row.extend([tokens[bytes((byte,))]])
+        twin = row.fork()
+        while not twin.is_done:
+            assert twin.is_landing()
+            nearest = twin.landing_token()
+            assert nearest is not None
+            twin.extend([nearest])
+        assert twin.error is None
+        assert twin.num_tokens <= row.num_tokens + 6
 
 
 def test_a_path_that_fits_is_taken_although_canonical_tokens_are_more(demo_guide: Any) -> None:

@@ -21,6 +21,7 @@ _TOOL = {"type": "function", "function": {"name": "find", "parameters": _ZIP}}
 REQUESTS: dict[str, dict[str, Any]] = {
     "thinking": {"thinking": True},
     "low effort": {"reasoning_effort": "low"},
+    "low effort, a number": {"reasoning_effort": "low", "response_format": {"type": "integer"}},
     "thinking, a tool may be called": {"thinking": True, "tools": [_TOOL]},
     "structured effort of several parts": {"reasoning_effort": "high", "reasoning_preset": "structured"},
     "chain of thought, of more parts": {"reasoning_effort": "chain_of_thought"},

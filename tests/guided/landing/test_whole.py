@@ -176,7 +176,8 @@ COSTLY: list[tuple[Any, str]] = [
     (having({"a": {"enum": ["x", "a long text"]}}, optional="a"), '{"a": "a'),
     ({"type": "array", "items": {"type": "array", "minItems": 9}}, "[[[["),
     ({"anyOf": [{"type": "null"}, {"const": "some text that is much longer"}]}, '"'),
-    ({"type": "object", "dependentRequired": {"a": ["first name", "last name"]}}, '{"a": 1'),
+    ({"type": "object", "dependentRequired": {"a": ["the first name of the owner", "the last name of the owner"]}},
+     '{"a": 1'),
     (having({"name": {"type": "string", "minLength": 30}}, optional=["name"]) |
      {"anyOf": [{"required": ["name"]}, {"required": ["b"]}]}, '{"name"'),
     ({"$ref": "#/$defs/n", "$defs": {"n": having({"kid": {"$ref": "#/$defs/n"}, "value": {
