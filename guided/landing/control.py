@@ -248,13 +248,13 @@ class LandingControl:
             return True
         if token not in here.tried:
             left, brought = effort.left, 0 if here.tried else _STEP_PLACES
-            here.tried[token] = self._after(state, token, effort)
+            here.tried[token] = self._after(state, token, effort, is_own)
             here.saved = max(0.0, min(_SAVED_PLACES, here.saved + brought - (left - effort.left)))
         path = here.tried[token]
         may_be_cut = is_own and self.marks.begun is None and self._plan.growth.is_sure
         return path is not None and (path is not _UNKNOWN or may_be_cut)
 
-    def _after(self, state: GuidanceState, token: int, effort: Effort) -> EndPath | None:
+    def _after(self, state: GuidanceState, token: int, effort: Effort, is_own: bool) -> EndPath | None:
         """Return a path after ``token`` that fits; None if there is none, `_UNKNOWN` if the search was cut."""
         here, cursor = self._here, self._finder.cursor(state)
         if here.path is None or cursor is None:
@@ -264,7 +264,7 @@ class LandingControl:
         region, most = places.region(place), self.max_tokens - state.num_tokens - 1
         most -= self._reserved(region)
         begun = self.marks.begun if region is RegionName.REASONING else self.marks.answer_begun
-        effort.is_small = effort.is_small or begun is not None
+        is_settled = is_own and begun is not None  # masks are narrowed by what is found, so there each search goes on
         num_matched = state.regions.matched(place.position) if region is RegionName.CONTENT else 0
         is_call = num_matched >= (_OPENING_SYMBOLS if most > 0 else 1) and is_free(state)
         leads = state.regions.rests_of_exits(place.position, _MAX_LEADS) if is_call else [()]
@@ -284,7 +284,9 @@ class LandingControl:
         effort.cost = 4.0 * most + 32
         is_certain = True
         for lead in leads:
-            end = self._finder.find(after, here.path, most, effort, written=len(symbols), lead=lead)
+            end = self._finder.find(
+                after, here.path, most, effort, written=len(symbols), lead=lead, is_settled=is_settled
+            )
             if end.path is not None:
                 return end.path
             is_certain = is_certain and end.is_certain

@@ -11,9 +11,8 @@ class Effort:
     """The most that searches may take in all: ``places`` tried, and processor time of this thread in seconds.
 
     Places come first, and other work is counted as the number of places that takes its time; time is the last resort.
-    A text that costs more than ``cost`` is useless.  With ``is_small`` the first end that is found decides, and no
-    other is sought where a known one is only too long: others took nine tenths of the places and seldom fitted.  Not
-    thread-safe.
+    A text that costs more than ``cost`` is useless.  With ``is_small`` no other end is sought where a known one is only
+    too long, which near the budget took most of the time and seldom found any.  Not thread-safe.
     """
 
     __slots__ = ("_until", "cost", "is_small", "left")

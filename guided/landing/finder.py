@@ -121,11 +121,13 @@ class PathFinder:
         *,
         written: int = -1,
         lead: Sequence[int] = (),
+        is_settled: bool = False,
     ) -> FoundPath:
         """Return a path of at most ``most`` tokens from ``cursor``: the end of ``known_path``, or what a search finds.
 
         ``written``: the number of symbols from the beginning of ``known_path`` to the cursor, -1 if unknown.  The
-        path is to begin with ``lead``.
+        path is to begin with ``lead``.  With ``is_settled`` the first end that is found decides: others take nine
+        tenths of the places and seldom fit.
         """
         (state, matcher, place), places = cursor, self._places
         if lead:
@@ -150,7 +152,7 @@ class PathFinder:
                 return FoundPath(path)
             repeated = repeated or _begun(state, path, most)
             excess = len(canonical_tokens(state.engine, (*lead, *end.symbols))) - most
-            if excess > _MAX_EXCESS or (effort.is_small and path is None):
+            if excess > _MAX_EXCESS or (is_settled and path is None):
                 return FoundPath(repeated)
         return FoundPath(repeated, repeated is not None or is_found or num_far > 1)
 

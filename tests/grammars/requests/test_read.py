@@ -216,7 +216,7 @@ def test_K5_a_constraint_that_no_one_knows_is_never_ignored(key: str):
 # -- K9, as amended: nothing is stripped from a schema; null is a type that a union names
 
 
-class Person(pydantic.BaseModel):
+class Nicknamed(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid")
 
     name: str
@@ -234,7 +234,7 @@ OPTIONAL = closed(
 )
 
 
-@pytest.mark.parametrize("schema", [OPTIONAL, Person.model_json_schema()], ids=["openai strict", "pydantic"])
+@pytest.mark.parametrize("schema", [OPTIONAL, Nicknamed.model_json_schema()], ids=["openai strict", "pydantic"])
 def test_K9_null_in_required_members_is_kept(engine: Engine, schema: Any):
     plan = plan_for({"structured_outputs": {"json": schema}}, engine)
     assert not plan.schema_report.relaxed
